@@ -1,0 +1,1 @@
+"""What flagwise knows: data only, read through `importlib.resources` by `solver.knowledge`."""

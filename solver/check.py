@@ -1,0 +1,264 @@
+"""Facts -> `Result`: every finding of a launch at once, its verdict, and the values in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from solver.compiled import Program, Store
+from solver.conditions import Unknown, evaluator, parse
+from solver.facts import Facts
+from solver.pipeline import RULE, Fired, Resolver, Outcome, plain, run
+from solver.reading import Problem
+from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
+from solver.words import fill
+
+Verdict = Literal["valid", "conditional", "invalid"]
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """One value in force at the end of the engine's resolution, and the rules that wrote it, in order."""
+
+    value: Any
+    origin: str
+    because: tuple[str, ...] = ()
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What `check` found. `outcomes` are the runs behind it, one per case of an unknown machine."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    resolved: dict[str, Resolved]
+    outcomes: tuple[Outcome, ...]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One machine that an unknown machine could be, and how to name it."""
+
+    name: str
+    hardware: dict[str, Any]
+
+
+def check(
+    store: Store,
+    resolver: Resolver,
+    facts: Facts,
+    estimates: Mapping[str, Any],
+    problems: Iterable[Problem] = (),
+    cases: Callable[[], tuple[Case, ...]] = tuple,
+) -> Result:
+    """Run the pipeline once, or once per case when a rule depends on a machine that nobody stated."""
+    first = run(resolver, facts, estimates)
+    names = {n for fired in first.fired for n in fired.names if n.startswith("hardware.")}
+    split = cases() if names else ()
+    if not split:
+        outcomes, labels = (first,), ("",)
+    else:
+        outcomes = tuple(run(resolver, _with_hardware(facts, c.hardware), estimates) for c in split)
+        labels = tuple(c.name for c in split)
+    findings = [*_reading_findings(store, resolver.program, problems), *_merged(store, resolver, outcomes, labels)]
+    findings.sort(key=_order)
+    return Result(verdict_of(findings), tuple(findings), resolved_of(resolver.program, facts, outcomes), outcomes)
+
+
+def _with_hardware(facts: Facts, hardware: dict[str, Any]) -> Facts:
+    return msgspec.structs.replace(facts, hardware={**hardware, **facts.hardware})
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """Invalid with an unconditional error, else conditional with a conditional one, else valid."""
+    errors = [f for f in findings if f.severity == "error"]
+    if any(not f.conditional_on and not f.after for f in errors):
+        return "invalid"
+    return "conditional" if any(f.conditional_on for f in errors) else "valid"
+
+
+def at_or_above(finding: Finding, level: Severity) -> bool:
+    """Whether a finding's severity reaches a fail level."""
+    return SEVERITIES.index(finding.severity) >= SEVERITIES.index(level)
+
+
+def _order(finding: Finding) -> tuple[int, bool, int, str, str]:
+    return (
+        -SEVERITIES.index(finding.severity),
+        bool(finding.conditional_on),
+        STAGES.index(finding.stage),
+        finding.rule,
+        finding.message,
+    )
+
+
+# ------------------------------------------------------------------ findings
+
+
+def _merged(store: Store, resolver: Resolver, outcomes: tuple[Outcome, ...], labels: tuple[str, ...]) -> list[Finding]:
+    """One finding per rule: unconditional if every case has it so, else conditional on the cases that have it."""
+    seen: dict[str, list[tuple[str, Fired, Outcome]]] = {}
+    for outcome, label in zip(outcomes, labels, strict=True):
+        for fired in outcome.fired:
+            seen.setdefault(fired.compiled.id, []).append((label, fired, outcome))
+    found = []
+    for rule_id, items in seen.items():
+        rule = store.rule(rule_id)
+        assert rule is not None
+        certain = [item for item in items if not item[1].names]
+        label, fired, outcome = (certain or items)[0]
+        if len(certain) == len(outcomes):
+            on: tuple[str, ...] = ()
+        else:
+            on = tuple(i[0] for i in items) if labels != ("",) and len(items) < len(outcomes) else ()
+            on += tuple(dict.fromkeys(n for i in items for n in i[1].names))
+        finding = finding_of(rule, fired, outcome, on, resolver)
+        if finding:
+            found.append(finding)
+    return found
+
+
+def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], resolver: Resolver) -> Finding | None:
+    """A fired rule in words. None when it is only a guess that rests on another violated rule."""
+    left_open = [n.removeprefix(RULE) for n in on if n.startswith(RULE)]
+    rest = tuple(n for n in on if not n.startswith(RULE))
+    if left_open and rule.severity != "error":
+        return None
+    program = resolver.program
+    values = {**fired.values, **_message_values(rule, outcome, program)}
+    names = flags_of(rule, fired)
+    return Finding(
+        rule=rule.id,
+        severity=rule.severity or "note",
+        stage=rule.stage,
+        status=rule.status,
+        title=rule.title,
+        message=fill(rule.message or rule.title, values),
+        flags=tuple(spelling(program, n) for n in names),
+        env=tuple(f.name[4:] for f in fired.because if f.name.startswith("env.")),
+        because=fired.because,
+        conditional_on=rest,
+        after=left_open[0] if left_open else None,
+        fixes=fixes_of(rule, outcome, program),
+        sources=rule.sources,
+    )
+
+
+def flags_of(rule: Rule, fired: Fired) -> tuple[str, ...]:
+    """The flags a finding is about: as the rule says, else those it requires or writes, then the given ones."""
+    if rule.about:
+        return rule.about
+    mentioned = [f for f in fired.because if f.name.split(".")[0] in ("flag", "given")]
+    written = [s.name for b in fired.compiled.branches for s in b.sets if s.space == "flag"]
+    demanded = [n for f in mentioned if (n := f.name.split(".")[1]) and _demands(fired, n)]
+    given = [f.name.split(".")[1] for f in mentioned if f.origin == "given"]
+    return tuple(dict.fromkeys([*written, *demanded, *given]))
+
+
+def _demands(fired: Fired, name: str) -> bool:
+    from solver.conditions import names_in
+
+    return any(name == n for node in (*fired.compiled.require, *fired.compiled.forbid) for _, n in names_in(node))
+
+
+def spelling(program: Program, flag_id: str) -> str:
+    """The canonical long spelling of a flag in a release; an id the release does not have is shown dashed."""
+    form = program.flags.get(flag_id)
+    long = [s for s in form.spellings if s.startswith("--")] if form else []
+    return long[0] if long else f"--{flag_id.replace('_', '-')}"
+
+
+def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str, Any]:
+    from solver.words import holes
+
+    values: dict[str, Any] = {"release": program.release}
+    for hole in holes(" ".join((rule.message, rule.title))):
+        space, _, name = hole.partition(".")
+        if space == "spell":
+            values[hole] = spelling(program, name)
+        elif name:
+            values.setdefault(hole, plain(outcome.state.get(space, name)))
+    return values
+
+
+def fixes_of(rule: Rule, outcome: Outcome, program: Program) -> tuple[Fix, ...]:
+    """The rule's fixes whose `only_if` does not fail here."""
+    return tuple(f for f in rule.fix if f.only_if is None or _holds(f.only_if, outcome, program) is not False)
+
+
+def _holds(condition: str, outcome: Outcome, program: Program) -> Any:
+    from packaging.version import Version
+
+    from solver.conditions import fold_release
+
+    node = fold_release(parse(condition), Version, program.release)
+    value = evaluator(node, program.tables)(outcome.state)
+    return value if type(value) is Unknown else bool(value)
+
+
+def _reading_findings(store: Store, program: Program, problems: Iterable[Problem]) -> list[Finding]:
+    """Problems of the command itself, in the words of the rules that name their kind."""
+    found = []
+    for problem in problems:
+        rule = store.rule(program.problems.get(problem.kind, ""))
+        if rule is None:
+            continue
+        values = {"problem.given": problem.given, "release": program.release}
+        values.update({f"problem.{key}": value for key, value in problem.detail.items()})
+        name = spelling(program, problem.flag) if problem.flag else problem.given
+        values["problem.flag"] = name
+        is_env = bool(problem.detail.get("variable"))
+        found.append(
+            Finding(
+                rule=rule.id,
+                severity=problem.detail.get("severity") or rule.severity or "error",
+                stage=rule.stage,
+                status=rule.status,
+                title=rule.title,
+                message=fill(rule.message, values),
+                flags=() if is_env else (name,),
+                env=(problem.given,) if is_env else (),
+                because=(Fact("command", problem.given, "given"),),
+                span=problem.span,
+                fixes=problem_fixes(problem),
+                sources=rule.sources,
+            )
+        )
+    return found
+
+
+def problem_fixes(problem: Problem) -> tuple[Fix, ...]:
+    """What to write instead, where the reader knows it."""
+    write = problem.detail.get("write")
+    if isinstance(write, dict):
+        return (Fix(set=write, unset=(problem.given,)),)
+    if problem.detail.get("remove"):
+        return (Fix(unset=(problem.given,)),)
+    return ()
+
+
+# ------------------------------------------------------------------ values
+
+
+def resolved_of(program: Program, facts: Facts, outcomes: tuple[Outcome, ...]) -> dict[str, Resolved]:
+    """Each flag whose value is given or was written by a rule, with the rules that wrote it in order."""
+    resolved: dict[str, Resolved] = {}
+    written: dict[str, dict[str, None]] = {}
+    for outcome in outcomes:
+        for write in outcome.writes:
+            if write.space == "flag":
+                written.setdefault(write.name, {})[write.rule] = None
+    for name in program.flags:
+        if name not in written and name not in facts.given:
+            continue
+        values = [plain(o.state.spaces["flag"].get(name)) for o in outcomes]
+        distinct = [v for i, v in enumerate(values) if v not in values[:i]]
+        value = distinct[0] if len(distinct) == 1 else {"one_of": distinct}
+        origin = outcomes[0].state.origin("flag", name)
+        resolved[name] = Resolved(value, origin, tuple(written.get(name, ())))
+    return resolved
+
+
+def facts_used(result: Result) -> tuple[Fact, ...]:
+    """The traits that findings rest on, without repeats."""
+    found = {f.name: f for finding in result.findings for f in finding.because}
+    return tuple(f for name, f in sorted(found.items()) if name.split(".")[0] in ("model", "hardware", "software"))

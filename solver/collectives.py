@@ -1,0 +1,156 @@
+"""Measured link constants and engine limits in; latency (us) and transfer steps of one collective out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from packaging.specifiers import SpecifierSet
+
+from solver.records import Source, Strict
+
+MEGABYTE = 1e6
+FALLBACK = "nccl"  # what every release does when a faster path does not take the message
+
+Pick = Literal[0, 1, 2]
+LOW: Pick = 0
+CENTRAL: Pick = 1
+HIGH: Pick = 2
+
+
+class Line(Strict, frozen=True):
+    """A latency as alpha + beta * size: microseconds, and microseconds per 10^6 bytes."""
+
+    alpha_us: float
+    beta_us_per_mb: float
+
+    def at(self, size: float) -> float:
+        return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
+
+
+class Rate(Strict, frozen=True):
+    """The fitted all-reduce of one algorithm on a number of GPUs, with the extreme measured series as its range.
+
+    `error` is the largest relative distance of a measured row from the central line.
+    """
+
+    algorithm: str
+    gpus: int
+    low: Line
+    central: Line
+    high: Line
+    series: int
+    rows: int
+    error: float
+    sources: tuple[Source, ...]
+    versions: str = ""
+    note: str | None = None
+
+
+class Hop(Strict, frozen=True):
+    """One send from a pipeline stage to the next."""
+
+    low: Line
+    central: Line
+    high: Line
+    sources: tuple[Source, ...]
+    note: str | None = None
+
+
+class Link(Strict, frozen=True):
+    """How the GPUs named in `gpus` (catalogue ids) talk to each other over one kind of link."""
+
+    id: str
+    gpus: tuple[str, ...]
+    link: str
+    rates: tuple[Rate, ...]
+    hop: Hop | None = None
+    note: str | None = None
+
+
+class Algorithm(Strict, frozen=True):
+    """Where a release takes an all-reduce path, and how many transfer steps it has.
+
+    `steps`: ring is 2(n-1); one_shot 1; shots 1 below the byte limit of `one_shot_below` ([GPUs, bytes] pairs) and 2
+    from there on. Outside `gpus`, `links`, `max_bytes` or CUDA graphs the engine uses NCCL.
+    """
+
+    id: str
+    steps: Literal["ring", "one_shot", "shots"]
+    sources: tuple[Source, ...]
+    versions: str = ""
+    sm: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()
+    max_gpus_without_nvlink: int | None = None
+    max_bytes: int | None = None
+    needs_cuda_graph: bool = False
+    one_shot_below: tuple[tuple[int, int], ...] = ()
+    note: str | None = None
+
+    def takes(self, gpus: int, size: float, nvlink: bool, cuda_graph: bool) -> bool:
+        """Whether the engine uses this path for one message."""
+        limit = self.max_gpus_without_nvlink
+        return (
+            (not self.gpus or gpus in self.gpus)
+            and (self.max_bytes is None or size <= self.max_bytes)
+            and (nvlink or limit is None or gpus <= limit)
+            and (cuda_graph or not self.needs_cuda_graph)
+        )
+
+    def transfer_steps(self, gpus: int, size: float) -> int:
+        """Sequential transfer steps of one all-reduce."""
+        if gpus <= 1:
+            return 0
+        if self.steps == "ring":
+            return 2 * (gpus - 1)
+        if self.steps == "one_shot":
+            return 1
+        return 1 if any(n == gpus and size < limit for n, limit in self.one_shot_below) else 2
+
+
+class Collectives(Strict, frozen=True):
+    """All collectives of one machine under one release; `lines` are (low, central, high) by path and GPUs."""
+
+    algorithms: dict[str, Algorithm]
+    lines: dict[tuple[str, int], tuple[Line, Line, Line]]
+    hop: tuple[Line, Line, Line] | None
+    nvlink: bool
+
+    def path(self, wanted: str, gpus: int, size: float, cuda_graph: bool) -> Algorithm:
+        """The path that really carries the message; KeyError names an algorithm that no data file knows."""
+        algorithm = self.algorithms[wanted]
+        return algorithm if algorithm.takes(gpus, size, self.nvlink, cuda_graph) else self.algorithms[FALLBACK]
+
+
+def in_range(versions: str, release: str | None) -> bool:
+    """Whether a release (none means the newest) lies in a range such as ">=0.5.12"; an empty range holds all."""
+    if not versions:
+        return True
+    if release is None:
+        return "<" not in versions
+    return SpecifierSet(versions, prereleases=True).contains(release)
+
+
+def find_link(links: tuple[Link, ...], gpu: str | None, kind: str | None) -> Link | None:
+    """The link record of a GPU; an unstated kind is accepted where the GPU has one record only."""
+    found = [link for link in links if gpu in link.gpus and kind in (None, link.link)]
+    return found[0] if len(found) == 1 else None
+
+
+def collect(
+    link: Link | None, algorithms: tuple[Algorithm, ...], kind: str | None, sm: int | None, release: str | None
+) -> Collectives:
+    """Everything that holds for one machine and release; without measured rows only the transfer steps are known."""
+    known = {
+        a.id: a
+        for a in reversed(algorithms)
+        if in_range(a.versions, release) and (not a.sm or sm is None or sm in a.sm)
+    }
+    for missing in {a.id for a in algorithms} - known.keys():
+        known[missing] = known[FALLBACK]
+    rates = [r for r in link.rates if in_range(r.versions, release)] if link else []
+    return Collectives(
+        algorithms=known,
+        lines={(r.algorithm, r.gpus): (r.low, r.central, r.high) for r in rates},
+        hop=(link.hop.low, link.hop.central, link.hop.high) if link and link.hop else None,
+        nvlink=kind in ("nvlink", "xgmi"),
+    )

@@ -1,0 +1,423 @@
+"""Condition text -> nodes (plain nested lists), and nodes -> three-valued evaluation over a state.
+
+Grammar (Python's syntax, parsed with `ast` against a whitelist, never evaluated as Python):
+
+    condition := or | and | not | comparison
+    comparison:= sum (== != < <= > >= in, not in) sum | name is set | name is unset
+    sum       := + - * / // % ** unary minus | call | value if condition else value
+    call      := min max round abs ceil int len lower startswith endswith (…) | any(… for x in …) | all(… for x in …)
+    value     := literal | list | @table | @table[key] | namespace.name | release | x
+    namespace := flag given env model hardware software let estimate request
+
+Three values: true, false, and `Unknown`, which carries the values it can have (where they are few) and the names of
+the facts that nobody stated. Null is a value, not unknown: ordering against null is false, arithmetic on null is null
+(the lint asks for a guard in both cases).
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, Protocol
+
+Node = list[Any]
+NAMESPACES = ("flag", "given", "env", "model", "hardware", "software", "let", "estimate", "request")
+MAX_CASES = 64
+
+_OPERATORS: dict[type, str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
+    ast.NotIn: "not in", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//",
+    ast.Mod: "%", ast.Pow: "**",
+}  # fmt: skip
+
+
+class ConditionError(ValueError):
+    """A condition that the language does not have; says which part and what is allowed."""
+
+
+class Unknown:
+    """A value that depends on facts nobody stated: the values it can have (None: any) and the facts' names."""
+
+    __slots__ = ("names", "values")
+
+    def __init__(self, names: tuple[str, ...], values: tuple[Any, ...] | None = None) -> None:
+        self.names = names
+        self.values = values
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.names!r}, {self.values!r})"
+
+
+class State(Protocol):
+    """What a condition is evaluated against: the value of a dotted name now, null where there is none."""
+
+    def get(self, space: str, name: str) -> Any: ...
+
+
+Evaluator = Callable[[Any], Any]
+
+
+# ---------------------------------------------------------------- text -> nodes
+
+
+def parse(text: str) -> Node:
+    """Parse one condition or expression; ConditionError names the offending part."""
+    try:
+        tree = ast.parse(_tables_to_names(text), mode="eval")
+    except SyntaxError as error:
+        raise ConditionError(f"not a condition: {text!r} ({error.msg})") from None
+    return _node(tree.body, text, ())
+
+
+def _tables_to_names(text: str) -> str:
+    """`@name` outside quotes becomes the attribute access `table.name`."""
+    parts = re.split(r"""("[^"]*"|'[^']*')""", text)
+    return "".join(p if i % 2 else re.sub(r"@([a-z][a-z0-9_]*)", r"table.\1", p) for i, p in enumerate(parts)).strip()
+
+
+def _node(tree: ast.AST, text: str, variables: tuple[str, ...]) -> Node:
+    def sub(child: ast.AST) -> Node:
+        return _node(child, text, variables)
+
+    match tree:
+        case ast.Constant(value=value) if value is None or isinstance(value, str | int | float | bool):
+            return ["lit", value]
+        case ast.Name(id="release"):
+            return ["release"]
+        case ast.Name(id=name) if name in variables:
+            return ["var", name]
+        case ast.Name(id="null"):
+            return ["lit", None]
+        case ast.Name(id="true" | "false" as word):
+            return ["lit", word == "true"]
+        case ast.Attribute(value=ast.Name(id="table"), attr=name):
+            return ["table", name]
+        case ast.Attribute(value=ast.Name(id=space), attr=name) if space in NAMESPACES:
+            return ["name", space, name]
+        case ast.BoolOp(op=op, values=values):
+            return ["and" if isinstance(op, ast.And) else "or", [sub(v) for v in values]]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return ["not", sub(operand)]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return ["bin", "-", ["lit", 0], sub(operand)]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return ["bin", _OPERATORS[type(op)], sub(left), sub(right)]
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return ["if", sub(test), sub(body), sub(orelse)]
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return ["list", [sub(i) for i in items]]
+        case ast.Subscript(value=value, slice=index):
+            return ["index", sub(value), sub(index)]
+        case ast.Compare():
+            return _comparison(tree, text, variables)
+        case ast.Call():
+            return _call(tree, text, variables)
+    raise ConditionError(f"{ast.unparse(tree)!r} is not part of the condition language, in {text!r}")
+
+
+def _comparison(tree: ast.Compare, text: str, variables: tuple[str, ...]) -> Node:
+    left = _node(tree.left, text, variables)
+    parts: list[Node] = []
+    for op, right_tree in zip(tree.ops, tree.comparators, strict=True):
+        if isinstance(op, ast.Is | ast.IsNot):
+            word = right_tree.id if isinstance(right_tree, ast.Name) else ""
+            if isinstance(op, ast.IsNot) or word not in ("set", "unset"):
+                raise ConditionError(f"`is` takes only `set` or `unset`, in {text!r}")
+            parts.append(["set", left] if word == "set" else ["not", ["set", left]])
+            continue
+        right = _node(right_tree, text, variables)
+        parts.append(["cmp", _OPERATORS[type(op)], left, right])
+        left = right
+    return parts[0] if len(parts) == 1 else ["and", parts]
+
+
+def _call(tree: ast.Call, text: str, variables: tuple[str, ...]) -> Node:
+    name = tree.func.id if isinstance(tree.func, ast.Name) else ast.unparse(tree.func)
+    if name in ("any", "all") and len(tree.args) == 1 and isinstance(tree.args[0], ast.GeneratorExp):
+        loop = tree.args[0].generators[0]
+        if len(tree.args[0].generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name):
+            raise ConditionError(f"{name}(… for x in …) takes one plain loop, in {text!r}")
+        inner = _node(tree.args[0].elt, text, (*variables, loop.target.id))
+        return [name, inner, loop.target.id, _node(loop.iter, text, variables)]
+    if name not in FUNCTIONS or tree.keywords:
+        raise ConditionError(f"unknown function {name!r} (known: {', '.join(sorted(FUNCTIONS))}), in {text!r}")
+    return ["call", name, [_node(a, text, variables) for a in tree.args]]
+
+
+def literal(value: Any) -> Node:
+    """The node of a plain YAML value; `{expr: text}` is parsed."""
+    if isinstance(value, dict) and set(value) == {"expr"}:
+        return parse(value["expr"])
+    return ["lit", value]
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all nodes below it."""
+    yield node
+    for child in node[1:] if node[0] != "lit" else ():
+        if isinstance(child, list):
+            if child and isinstance(child[0], str) and child[0] in _KINDS:
+                yield from walk(child)
+            else:
+                for item in child:
+                    if isinstance(item, list) and item and isinstance(item[0], str) and item[0] in _KINDS:
+                        yield from walk(item)
+
+
+_KINDS = frozenset(
+    "lit name table release var and or not bin if list index cmp call any all set".split()
+)  # first item of every node
+
+
+def names_in(node: Node) -> tuple[tuple[str, str], ...]:
+    """The (namespace, name) pairs that a node mentions, in order, without repeats."""
+    found = {(n[1], n[2]): None for n in walk(node) if n[0] == "name"}
+    return tuple(found)
+
+
+def fold_release(node: Node, key: Callable[[str], Any], release: str) -> Node:
+    """Replace every comparison of `release` by its truth in this release, so that none is left at run time.
+
+    `key` orders versions (packaging's Version); a release compared with something else is refused.
+    """
+    if node[0] == "cmp" and ["release"] in node[2:]:
+        left, right = (["lit", release] if n == ["release"] else n for n in node[2:])
+        if left[0] != "lit" or right[0] != "lit":
+            raise ConditionError("release is compared with a quoted version only")
+        return ["lit", bool(_compare(node[1], key(left[1]), key(right[1])))]
+    folded: Node = [node[0]]
+    for child in node[1:]:
+        if isinstance(child, list) and child and isinstance(child[0], list):
+            folded.append([fold_release(c, key, release) for c in child])
+        elif isinstance(child, list) and child and node[0] != "lit":
+            folded.append(fold_release(child, key, release))
+        else:
+            folded.append(child)
+    return folded
+
+
+# ---------------------------------------------------------------- nodes -> values
+
+
+def _compare(op: str, left: Any, right: Any) -> Any:
+    if op == "==":
+        return left == right
+    if op == "!=":
+        return left != right
+    if op == "in":
+        return right is not None and left is not None and left in right
+    if op == "not in":
+        return not (right is not None and left is not None and left in right)
+    if left is None or right is None:
+        return False
+    if op == "<":
+        return left < right
+    if op == "<=":
+        return left <= right
+    if op == ">":
+        return left > right
+    return left >= right
+
+
+def _arithmetic(op: str, left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return None
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/":
+            return left / right if right else None
+        case "//":
+            return left // right if right else None
+        case "%":
+            return left % right if right else None
+        case _:
+            return left**right
+
+
+def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return None if any(a is None for a in args) else function(*args)
+
+    return call
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "min": _null_safe(min),
+    "max": _null_safe(max),
+    "round": _null_safe(round),
+    "abs": _null_safe(abs),
+    "ceil": _null_safe(math.ceil),
+    "int": _null_safe(int),
+    "len": _null_safe(len),
+    "lower": _null_safe(lambda text: text.lower()),
+    "startswith": _null_safe(lambda text, head: text.startswith(head)),
+    "endswith": _null_safe(lambda text, tail: text.endswith(tail)),
+}
+
+
+def _index(container: Any, key: Any) -> Any:
+    if isinstance(container, dict):
+        return container.get(key)
+    if isinstance(container, list | tuple) and isinstance(key, int) and -len(container) <= key < len(container):
+        return container[key]
+    return None
+
+
+def lift(function: Callable[..., Any], *args: Any) -> Any:
+    """Apply a function to values of which some are Unknown: each possible combination, merged."""
+    names = tuple(dict.fromkeys(n for a in args if type(a) is Unknown for n in a.names))
+    choices = [(a.values if type(a) is Unknown else (a,)) for a in args]
+    if any(c is None for c in choices) or math.prod(len(c) for c in choices if c is not None) > MAX_CASES:
+        return Unknown(names)
+    return merge([function(*combination) for combination in product(*(c for c in choices if c is not None))], names)
+
+
+def merge(values: list[Any], names: tuple[str, ...]) -> Any:
+    """One value if all agree, else Unknown with the distinct ones (in order of appearance)."""
+    distinct: list[Any] = []
+    for value in values:
+        if type(value) is Unknown:
+            names = tuple(dict.fromkeys((*names, *value.names)))
+            if value.values is None:
+                return Unknown(names)
+            distinct += [v for v in value.values if not _holds(distinct, v)]
+        elif not _holds(distinct, value):
+            distinct.append(value)
+    return distinct[0] if len(distinct) == 1 else Unknown(names, tuple(distinct))
+
+
+def _holds(values: list[Any], value: Any) -> bool:
+    return any(v is value or (type(v) is type(value) and v == value) for v in values)
+
+
+def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
+    """A function from a state to the node's value: a plain value, or Unknown."""
+    match node[0]:
+        case "lit":
+            value = node[1]
+            return lambda state: value
+        case "table":
+            content = tables[node[1]]
+            return lambda state: content
+        case "name":
+            space, name = node[1], node[2]
+            return lambda state: state.get(space, name)
+        case "var":
+            variable = node[1]
+            return lambda state: state.get("var", variable)
+        case "list":
+            items = [evaluator(n, tables) for n in node[1]]
+            return lambda state: _collect(items, state)
+        case "set":
+            return _unary(lambda v: v is not None, evaluator(node[1], tables))
+        case "not":
+            return _unary(lambda v: not v, evaluator(node[1], tables))
+        case "and" | "or":
+            return _junction(node[0] == "and", [evaluator(n, tables) for n in node[1]])
+        case "cmp":
+            op = node[1]
+            return _binary(lambda a, b: _compare(op, a, b), evaluator(node[2], tables), evaluator(node[3], tables))
+        case "bin":
+            op = node[1]
+            return _binary(lambda a, b: _arithmetic(op, a, b), evaluator(node[2], tables), evaluator(node[3], tables))
+        case "index":
+            return _binary(_index, evaluator(node[1], tables), evaluator(node[2], tables))
+        case "call":
+            return _function(FUNCTIONS[node[1]], [evaluator(n, tables) for n in node[2]])
+        case "if":
+            return _choice(*(evaluator(n, tables) for n in node[1:]))
+        case "any" | "all":
+            return _loop(node[0] == "all", evaluator(node[1], tables), node[2], evaluator(node[3], tables))
+    raise ConditionError(f"no such node: {node[0]!r}")
+
+
+def _collect(items: list[Evaluator], state: Any) -> Any:
+    values = [item(state) for item in items]
+    if any(type(v) is Unknown for v in values):
+        return lift(lambda *v: list(v), *values)
+    return values
+
+
+def _unary(function: Callable[[Any], Any], inner: Evaluator) -> Evaluator:
+    def run(state: Any) -> Any:
+        value = inner(state)
+        return lift(function, value) if type(value) is Unknown else function(value)
+
+    return run
+
+
+def _binary(function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluator) -> Evaluator:
+    def run(state: Any) -> Any:
+        a, b = left(state), right(state)
+        return lift(function, a, b) if type(a) is Unknown or type(b) is Unknown else function(a, b)
+
+    return run
+
+
+def _function(function: Callable[..., Any], args: list[Evaluator]) -> Evaluator:
+    def run(state: Any) -> Any:
+        values = [a(state) for a in args]
+        return lift(function, *values) if any(type(v) is Unknown for v in values) else function(*values)
+
+    return run
+
+
+def _junction(conjunction: bool, parts: list[Evaluator]) -> Evaluator:
+    """Kleene's and/or: a deciding part decides whatever else is unknown."""
+
+    def run(state: Any) -> Any:
+        unknown: list[Unknown] = []
+        for part in parts:
+            value = part(state)
+            if type(value) is Unknown:
+                unknown.append(value)
+            elif bool(value) is not conjunction:
+                return not conjunction
+        if not unknown:
+            return conjunction
+        return Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names)), (True, False))
+
+    return run
+
+
+def _choice(test: Evaluator, body: Evaluator, orelse: Evaluator) -> Evaluator:
+    def run(state: Any) -> Any:
+        value = test(state)
+        if type(value) is Unknown:
+            return merge([body(state), orelse(state)], value.names)
+        return body(state) if value else orelse(state)
+
+    return run
+
+
+def _loop(every: bool, inner: Evaluator, variable: str, items: Evaluator) -> Evaluator:
+    def run(state: Any) -> Any:
+        sequence = items(state)
+        if type(sequence) is Unknown:
+            return Unknown(sequence.names, (True, False))
+        bound = [Bound(state, variable, item) for item in sequence or ()]
+        return _junction(every, [lambda s, b=b: inner(b) for b in bound])(state)  # type: ignore[misc]  # mypy: default-argument lambda
+
+    return run
+
+
+class Bound:
+    """A state with one loop variable bound."""
+
+    __slots__ = ("outer", "value", "variable")
+
+    def __init__(self, outer: Any, variable: str, value: Any) -> None:
+        self.outer, self.variable, self.value = outer, variable, value
+
+    def get(self, space: str, name: str) -> Any:
+        if space == "var" and name == self.variable:
+            return self.value
+        return self.outer.get(space, name)

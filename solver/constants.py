@@ -1,0 +1,77 @@
+"""Plain values as read from knowledge YAML in; the typed, measured constants of the cost model out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from solver.acceptance import Family
+from solver.collectives import Algorithm, Link, Pick
+from solver.records import Source, Strict
+
+
+class Constant(Strict, frozen=True):
+    """One measured figure with its range."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    sources: tuple[Source, ...]
+    note: str | None = None
+
+    def at(self, pick: Pick) -> float:
+        return (self.low, self.value, self.high)[pick]
+
+
+class LayerCost(Strict, frozen=True):
+    """Overhead in us a layer for a MoE (or dense) kernel family; empty `kernel` or `sm` stand for the rest."""
+
+    value: float
+    low: float
+    high: float
+    sources: tuple[Source, ...]
+    kernel: str = ""
+    sm: tuple[int, ...] = ()
+    note: str | None = None
+
+    def at(self, pick: Pick) -> float:
+        return (self.low, self.value, self.high)[pick]
+
+
+class Costs(Strict, frozen=True):
+    """Everything measured that the formulas need."""
+
+    constants: dict[str, Constant]
+    layers: tuple[LayerCost, ...]
+    algorithms: tuple[Algorithm, ...]
+    links: tuple[Link, ...] = ()
+    acceptance: tuple[Family, ...] = ()
+
+
+def load_costs(costs: Mapping[str, Any], links: Sequence[Any], acceptance: Sequence[Any]) -> Costs:
+    """Typed constants from the plain content of costs.yaml, links/ and acceptance/; ValidationError names a fault."""
+    return msgspec.convert({**costs, "links": list(links), "acceptance": list(acceptance)}, Costs)
+
+
+def read_costs(root: Path) -> Costs:
+    """The same from a `knowledge` folder."""
+    import yaml  # only needed when nothing is compiled
+
+    def folder(name: str) -> list[Any]:
+        return [yaml.safe_load(path.read_text("utf-8")) for path in sorted((root / name).glob("*.yaml"))]
+
+    constants = yaml.safe_load((root / "sglang" / "costs.yaml").read_text("utf-8"))
+    return load_costs(constants, folder("links"), folder("acceptance"))
+
+
+def layer_cost(layers: tuple[LayerCost, ...], kernel: str, sm: int | None) -> LayerCost | None:
+    """The entry of this kernel and SM, else of the kernel, else of the SM, else of neither."""
+    for wanted, with_sm in ((kernel, True), (kernel, False), ("", True), ("", False)):
+        for entry in layers:
+            if entry.kernel == wanted and (sm in entry.sm if with_sm else not entry.sm):
+                return entry
+    return None

@@ -1,0 +1,7 @@
+"""The one exception a user's request can end in: a single line that says what is wrong and what to type."""
+
+from __future__ import annotations
+
+
+class RequestError(Exception):
+    """The request itself is wrong (exit status 2). The message is one line: what is wrong, what was expected."""

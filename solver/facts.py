@@ -1,0 +1,103 @@
+"""A read command, traits and a release -> `Facts`: every value that rules start from, with its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from solver.compiled import Program
+from solver.conditions import Unknown
+from solver.records import EnvForm, Span
+
+TRUE_WORDS = ("1", "true", "yes", "y", "t", "on")
+FALSE_WORDS = ("0", "false", "no", "n", "f", "off", "")
+TRAIT_SPACES = ("model", "hardware", "software")
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is known before the engine resolves anything.
+
+    `given`: canonical flag id -> value; `env`: variable -> text as set; the trait maps hold only what is known.
+    `doubtful`: flags whose value in the command cannot be known (an unset shell variable).
+    """
+
+    release: str
+    given: dict[str, Any]
+    env: dict[str, str]
+    model: dict[str, Any]
+    hardware: dict[str, Any]
+    software: dict[str, Any] = {}
+    request: dict[str, Any] = {}
+    doubtful: tuple[str, ...] = ()
+    spans: dict[str, Span] = {}
+    domains: Mapping[str, tuple[Any, ...]] = {}
+    """Trait with its namespace -> the few values it can have."""
+
+
+def typed_env(form: EnvForm | None, text: str | None) -> Any:
+    """The value of a variable as the engine reads it: its default when unset, None when the text does not parse."""
+    if form is None:
+        return None
+    if text is None:
+        return form.default
+    try:
+        match form.type:
+            case "bool":
+                word = text.strip().lower()
+                return True if word in TRUE_WORDS else False if word in FALSE_WORDS else None
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+    except ValueError:
+        return None
+    return text
+
+
+class State:
+    """The values at one point of the engine's resolution; what rules read and write."""
+
+    __slots__ = ("domains", "estimates", "origins", "spaces")
+
+    def __init__(self, program: Program, facts: Facts, estimates: Mapping[str, Any]) -> None:
+        flags = {flag_id: form.default for flag_id, form in program.flags.items()}
+        flags.update(facts.given)
+        for flag_id in facts.doubtful:
+            flags[flag_id] = Unknown((f"flag.{flag_id}",), program.flags[flag_id].choices)
+        env = {name: typed_env(form, facts.env.get(name)) for name, form in program.env.items()}
+        self.spaces: dict[str, dict[str, Any]] = {
+            "flag": flags,
+            "given": dict(facts.given),
+            "env": env,
+            "model": facts.model,
+            "hardware": facts.hardware,
+            "software": facts.software,
+            "request": facts.request,
+            "let": {},
+        }
+        self.origins: dict[tuple[str, str], str] = {("flag", name): "given" for name in facts.given}
+        self.origins.update({("env", name): "given" for name in facts.env})
+        self.domains = facts.domains
+        self.estimates = estimates
+
+    def get(self, space: str, name: str) -> Any:
+        """The value of a dotted name now; traits nobody stated are Unknown, anything else absent is null."""
+        values = self.spaces.get(space)
+        if values is not None and name in values:
+            return values[name]
+        if space in TRAIT_SPACES:
+            dotted = f"{space}.{name}"
+            return Unknown((dotted,), self.domains.get(dotted))
+        if space == "estimate":
+            return self.estimates[name](self)
+        return None
+
+    def origin(self, space: str, name: str) -> str:
+        """Where a value comes from: given, default, a rule's id, trait, unknown."""
+        if space in TRAIT_SPACES:
+            return "trait" if name in self.spaces[space] else "unknown"
+        if space in ("estimate", "request", "given"):
+            return {"estimate": "computed", "request": "request", "given": "given"}[space]
+        return self.origins.get((space, name), "default")

@@ -1,0 +1,187 @@
+"""A folder of YAML files -> `Knowledge`: strict records, with the file named in every complaint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from solver.records import EnvVar, Flag, Release, Rule, Steps, Table, TraitForm, Traits
+
+Record = TypeVar("Record")
+ENGINE = "sglang"
+
+
+class KnowledgeError(ValueError):
+    """A knowledge file that cannot be loaded: names the file and what was expected."""
+
+
+class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An ordered list of levels to minimise, each with an optional guard (allowed slack over the best)."""
+
+    id: str
+    title: str
+    description: str
+    levels: tuple[dict[str, Any], ...]
+    write_out: tuple[str, ...] = ()
+
+
+class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing the solver may change, and the values it may take.
+
+    `values: choices` takes the release's own choices. `gives_up` marks what the solver never does unasked: it costs
+    the user something the engine does by default, so it appears in repairs only.
+    """
+
+    name: str
+    values: Any
+    versions: str = ">=0.5.9"
+    gives_up: str | None = None
+    when: tuple[str, ...] = ()
+    without: tuple[Any, ...] = ()
+
+
+class Knowledge(msgspec.Struct, frozen=True):
+    """All that is known about one engine, as loaded."""
+
+    root: str
+    releases: tuple[Release, ...]
+    flags: dict[str, Flag]
+    env: dict[str, EnvVar]
+    steps: tuple[Steps, ...]
+    tables: dict[str, Table]
+    rules: dict[str, Rule]
+    goals: dict[str, Goal]
+    levers: tuple[Lever, ...]
+    models: dict[str, Traits]
+    hardware: dict[str, Traits]
+    traits: dict[str, TraitForm]
+    data: dict[str, Any]
+    """Everything else (links, acceptance, costs) by its path below the root, without the ending."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """Safe YAML in which a key that stands twice is an error."""
+
+
+def _unique_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [loader.construct_object(k) for k, _ in node.value]  # type: ignore[no-untyped-call]  # PyYAML's stubs
+    for key in keys:
+        if keys.count(key) > 1:
+            raise KnowledgeError(f"key {key!r} stands twice, line {node.start_mark.line + 1}")
+    return dict(zip(keys, [loader.construct_object(v, deep=True) for _, v in node.value], strict=True))  # type: ignore[no-untyped-call]
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
+
+
+def read_yaml(path: Path) -> Any:
+    """Read one YAML file with the safe loader; dates stay text."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise KnowledgeError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except KnowledgeError as error:
+        raise KnowledgeError(f"{path}: {error}") from None
+
+
+# a date such as 2026-11-29 stays the text it was written as
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _record(kind: type[Record], value: Any, path: Path) -> Record:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise KnowledgeError(f"{path}: {error}") from None
+
+
+def _records(kind: type[Record], path: Path) -> tuple[Record, ...]:
+    """A file holding a list of records of one kind."""
+    content = read_yaml(path) if path.exists() else None
+    return tuple(_record(kind, item, path) for item in content or ())
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return iter(sorted(folder.rglob("*.yaml")))
+
+
+def _by_file_name(kind: type[Record], folder: Path) -> dict[str, Record]:
+    """One record a file; its id has to be the file name."""
+    found: dict[str, Record] = {}
+    for path in _files(folder):
+        record = _record(kind, read_yaml(path), path)
+        name = getattr(record, "id")  # noqa: B009  # every kind here has an id; the type variable cannot say so
+        if name != path.stem:
+            raise KnowledgeError(f"{path}: id {name!r} is not the file name")
+        if name in found:
+            raise KnowledgeError(f"{path}: a second file with id {name!r}")
+        found[name] = record
+    return found
+
+
+def _catalogue(kind: type[Record], folder: Path, key: str, skip: tuple[str, ...] = ()) -> dict[str, Record]:
+    """Files that hold lists of records, merged by `key`."""
+    found: dict[str, Record] = {}
+    for path in _files(folder):
+        if path.name in skip:
+            continue
+        for record in _records(kind, path):
+            found[getattr(record, key)] = record
+    return found
+
+
+def load(root: Path) -> Knowledge:
+    """Load a knowledge folder. Errors: KnowledgeError with the file and what was expected."""
+    engine = root / ENGINE
+    if not engine.is_dir():
+        raise KnowledgeError(f"{root}: no knowledge here (expected a folder {ENGINE}/)")
+    return Knowledge(
+        root=str(root),
+        releases=_records(Release, engine / "releases.yaml"),
+        flags=_catalogue(Flag, engine / "flags", "id", skip=("renames.yaml",)),
+        env=_catalogue(EnvVar, engine / "env", "name"),
+        steps=_records(Steps, engine / "stages.yaml"),
+        tables=_catalogue(Table, engine / "tables", "id"),
+        rules=_by_file_name(Rule, engine / "rules"),
+        goals=_by_file_name(Goal, engine / "goals"),
+        levers=_records(Lever, engine / "levers.yaml"),
+        models=_by_file_name(Traits, root / "models"),
+        hardware=_by_file_name(Traits, root / "hardware"),
+        traits={t.name: t for t in _records(TraitForm, root / "traits.yaml")},
+        data=_data(root),
+    )
+
+
+def _data(root: Path) -> dict[str, Any]:
+    """Link, acceptance and cost files as they are; the modules that use them check their shape."""
+    paths = [*_files(root / "links"), *_files(root / "acceptance"), root / ENGINE / "costs.yaml"]
+    return {str(p.relative_to(root).with_suffix("")): read_yaml(p) for p in paths if p.exists()}
+
+
+def holds(versions: str, release: str) -> bool:
+    """Whether a release lies in a range; post and pre-releases fall where one expects (0.5.10.post1 < 0.5.11)."""
+    return _range(versions).contains(Version(release), prereleases=True)
+
+
+_ranges: dict[str, SpecifierSet] = {}
+
+
+def _range(versions: str) -> SpecifierSet:
+    if versions not in _ranges:
+        _ranges[versions] = SpecifierSet(versions)
+    return _ranges[versions]
+
+
+def form_in(forms: Mapping[str, Any] | tuple[Any, ...], release: str) -> Any:
+    """The form (of a flag, a variable, a table, the steps) that holds in a release, or None."""
+    items = forms.values() if isinstance(forms, Mapping) else forms
+    return next((form for form in items if holds(form.versions, release)), None)

@@ -1,0 +1,255 @@
+"""Arguments and one release's flags -> what argparse would store, and every problem it (and its user) would have.
+
+argparse stops at its first error; here reading goes on. A value that was refused is left out of `given`; a flag that is
+misspelled with underscores is read as the flag it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from solver.expansion import Word
+from solver.options import Index, Option, count_values, dest_of, find_option, index, spellings_of, takes_no_value
+from solver.records import FlagForm, Span
+from solver.values import adapter, convert, expected
+
+# Problems with which the launcher stops; the other kinds are worth a word only.
+REFUSALS = frozenset(
+    ("unknown-flag", "ambiguous-abbreviation", "missing-value", "unexpected-value", "invalid-type", "invalid-choice")
+    + ("underscore-spelling", "missing-required", "config-refused", "help")
+)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something is wrong with one flag or argument.
+
+    `given` is the offending text as typed: the value for `invalid-type`, `invalid-choice` and `unexpected-value`,
+    else the flag. `detail` by kind: unknown-flag {nearest, values}; ambiguous-abbreviation {candidates, values};
+    missing-value {expected, count}; unexpected-value {spelled}; invalid-type {spelled, expected}; invalid-choice
+    {spelled, choices}; repeated-flag {values, kept}; deprecated-spelling {instead}; underscore-spelling {instead};
+    missing-required {}; config-refused {reason}; config-unread {}; config-ignored {}; unknown-words {}; help {}.
+    """
+
+    kind: str
+    flag: str | None
+    given: str
+    detail: dict[str, Any] = {}
+    span: Span | None = None
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the launcher stops here."""
+        return self.kind in REFUSALS
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a command gives: typed values by canonical id, where they stand, and how the flag was typed."""
+
+    given: dict[str, Any]
+    spans: dict[str, Span]
+    spelled: dict[str, str]
+    unknown: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_flags(
+    words: Sequence[Word],
+    flags: Mapping[str, FlagForm],
+    *,
+    serve: bool = False,
+    features: Collection[str] = (),
+    read_file: Callable[[str], str] | None = None,
+) -> Reading:
+    """Read the arguments as the release's parser does. `flags`: canonical id -> its form in this release.
+
+    `serve`: the entry point is `sglang serve`. `features` of the release, data like all engine knowledge:
+    `serve-positional-model`, `serve-model-type`, `serve-model-alias` (see solver/serving.py), `config-mappings`,
+    `config-spellings` (see solver/config_file.py). `read_file` opens a `--config` file; without it what the file
+    gives is unknown.
+    """
+    reader = _Reader(flags)
+    if serve:
+        from solver.serving import read_serve
+
+        words, found = read_serve(words, features)
+        reader.problems += found
+    if any(word.text == "--config" for word in words):
+        from solver.config_file import merge_config
+
+        words, found = merge_config(words, flags, read_file, features)
+        reader.problems += found
+    reader.read(words)
+    return reader.finish()
+
+
+class _Reader:
+    """Goes through the arguments once and collects."""
+
+    def __init__(self, flags: Mapping[str, FlagForm]) -> None:
+        self.flags = flags
+        self.index: Index = index(flags)
+        self.seen: set[str] = set()
+        self.values: dict[str, list[Any]] = {}
+        self.spans: dict[str, Span] = {}
+        self.spelled: dict[str, str] = {}
+        self.unknown: dict[str, None] = {}
+        self.problems: list[Problem] = []
+
+    def read(self, words: Sequence[Word]) -> None:
+        options = self._classify(words)
+        at = 0
+        while at < len(words):
+            option = options[at]
+            following = at + 1
+            while following < len(words) and options[following] is None and words[following].text != "--":
+                following += 1
+            if option is None:
+                self._stray(words[at])
+                at += 1
+            else:
+                at += 1 + self._option(words[at], option, words[at + 1 : following])
+
+    def _classify(self, words: Sequence[Word]) -> list[Option | None]:
+        """The option that each word names; after `--` nothing is one."""
+        options: list[Option | None] = []
+        for word in words:
+            if word.text == "--":
+                break
+            options.append(find_option(word.text, self.index.spellings))
+        return options + [None] * (len(words) - len(options))
+
+    def _stray(self, word: Word) -> None:
+        if word.unknown:
+            self._problem("unknown-words", None, word.text, [word])
+        else:
+            self._problem("unexpected-value", None, word.text, [word], spelled="")
+
+    def _option(self, word: Word, option: Option, following: Sequence[Word]) -> int:
+        """Read one option; how many of the words that follow are its own."""
+        name = word.text.partition("=")[0]
+        if not option.spelling and not option.candidates and word.unknown and ("$" in name or "`" in name):
+            self._problem("unknown-words", None, word.text, [word])
+            return 0
+        if not option.spelling and (meant := self._dashed(option, name)):
+            self._problem("underscore-spelling", self.index.spellings[meant.spelling], name, [word], instead=meant.spelling)
+            option = meant
+        if not option.spelling:
+            return self._unread(word, option, name, following)
+        flag = self.index.spellings[option.spelling]
+        if flag == "help" and flag not in self.flags:
+            self._problem("help", None, word.text, [word])
+            return 0
+        return self._known(flag, word, option, following)
+
+    def _dashed(self, option: Option, name: str) -> Option | None:
+        """The flag meant by a spelling with underscores, where dashes make it one."""
+        if "_" not in name or option.candidates:
+            return None
+        meant = find_option(name.replace("_", "-"), self.index.spellings)
+        return Option(meant.spelling, option.value) if meant and meant.spelling.startswith("--") else None
+
+    def _unread(self, word: Word, option: Option, name: str, following: Sequence[Word]) -> int:
+        """An option that names no flag, or several; the words after it are taken for its values."""
+        values = [w.text for w in following] if option.value is None else [option.value]
+        if option.candidates:
+            self._problem("ambiguous-abbreviation", None, name, [word], candidates=list(option.candidates), values=values)
+        else:
+            self._problem("unknown-flag", None, name, [word], nearest=_nearest(name, self.index), values=values)
+        return len(following)
+
+    def _known(self, flag: str, word: Word, option: Option, following: Sequence[Word]) -> int:
+        form = self.flags[flag]
+        target = self.index.owners.get(dest_of(form), flag)
+        spelled = word.text.partition("=")[0]
+        self.seen |= {flag, target}
+        if form.deprecated:
+            self._problem("deprecated-spelling", flag, spelled, [word], instead=form.deprecated)
+        explicit = option.value is not None
+        taken = count_values(form, 1 if explicit else len(following))
+        if explicit and takes_no_value(form):
+            self._problem("unexpected-value", flag, option.value or "", [word], spelled=spelled)
+            return 0
+        if taken is None or (explicit and taken != 1):
+            self._problem("missing-value", flag, spelled, [word], expected=expected(form.type), count=form.nargs or 1)
+            return 0 if explicit else len(following)
+        values = [Word(option.value or "", word.span, word.unknown)] if explicit else list(following[:taken])
+        self._store(flag, target, form, option.spelling, spelled, [word], values)
+        return 0 if explicit else taken
+
+    def _store(
+        self, flag: str, target: str, form: FlagForm, spelling: str, spelled: str, at: list[Word], values: list[Word]
+    ) -> None:
+        """Convert, check and keep one flag's values."""
+        whole = [*at, *values]
+        self.spelled[target] = spelled
+        if span := _around(whole):
+            self.spans[target] = span
+        if any(value.unknown for value in values):
+            self.unknown[target] = None
+            self.values.pop(target, None)
+            return
+        typed: list[Any] = []
+        for value in values:
+            try:
+                item = convert(form.type, value.text)
+                item = adapter(value.text) if form.action == "LoRAPathAction" else item
+            except ValueError:
+                self._problem("invalid-type", flag, value.text, [value], spelled=spelled, expected=expected(form.type))
+                return
+            if form.choices is not None and item not in form.choices:
+                self._problem("invalid-choice", flag, value.text, [value], spelled=spelled, choices=list(form.choices))
+                return
+            typed.append(item)
+        if form.action != "DeprecatedAction":  # it warns and stores nothing
+            self.unknown.pop(target, None)
+            self._keep(target, form, _stored(form, spelling, typed), spelled, whole)
+
+    def _keep(self, target: str, form: FlagForm, value: Any, spelled: str, words: list[Word]) -> None:
+        kept = self.values.setdefault(target, [])
+        if form.action in ("append", "extend"):
+            merged = [*(kept[-1] if kept else []), *(value if form.action == "extend" else [value])]
+            self.values[target] = [merged]
+            return
+        kept.append(value)
+        if kept[-1] != kept[0] and len(kept) > 1:
+            self.problems = [p for p in self.problems if p.kind != "repeated-flag" or p.flag != target]
+            self._problem("repeated-flag", target, spelled, words, values=list(kept), kept=value)
+
+    def _problem(self, kind: str, flag: str | None, given: str, words: Sequence[Word], **detail: Any) -> None:
+        self.problems.append(Problem(kind, flag, given, detail, _around(words)))
+
+    def finish(self) -> Reading:
+        open_ended = any(p.kind in ("unknown-words", "config-unread", "help") for p in self.problems)
+        for flag, form in self.flags.items():
+            if form.required and flag not in self.seen and not open_ended:
+                self._problem("missing-required", flag, form.spellings[0], [])
+        given = {flag: kept[-1] for flag, kept in self.values.items() if kept}
+        return Reading(given, self.spans, self.spelled, tuple(self.unknown), tuple(self.problems))
+
+
+def _stored(form: FlagForm, spelling: str, typed: list[Any]) -> Any:
+    """What the flag's action stores."""
+    if form.action == "BooleanOptionalAction":
+        return not spelling.startswith("--no-")
+    if form.action == "DeprecatedStoreConstAction":
+        return form.const
+    if takes_no_value(form):
+        return form.const if form.const is not None else form.action != "store_false"
+    if form.nargs == "?":
+        return typed[0] if typed else form.const
+    return typed[0] if form.nargs is None else typed
+
+
+def _around(words: Sequence[Word]) -> Span | None:
+    spans = [word.span for word in words if word.span]
+    return Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
+
+
+def _nearest(name: str, known: Index) -> list[str]:
+    """Spellings close to an unknown one, best first."""
+    import difflib  # only a wrong command pays for it
+
+    return difflib.get_close_matches(name.replace("_", "-"), list(known.spellings), n=3, cutoff=0.75)

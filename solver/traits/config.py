@@ -1,0 +1,166 @@
+"""Directory of a checkpoint -> its config.json as a typed view, with the config class's defaults behind it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from solver.errors import RequestError
+
+Json = dict[str, Any]
+NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+
+
+class Config(msgspec.Struct, frozen=True):
+    """One checkpoint's configuration. `top` is config.json, `text` its language part (the same object if not nested).
+
+    The getters take several spellings of one key, look into the text part, then into the top, then into the defaults
+    of the config class, and raise RequestError if a value has another type than the engine expects.
+    """
+
+    path: Path
+    top: Json
+    text: Json
+    quantization: Json | None
+    modelopt: Json | None
+    defaults: Json
+    parsers: Json
+
+    def value(self, *keys: str) -> Any:
+        """The first of `keys` that is written down and not null, else the config class's default, else None."""
+        for place in (self.text, self.top, self.defaults):
+            for key in keys:
+                if place.get(key) is not None:
+                    return place[key]
+        return None
+
+    def integer(self, *keys: str) -> int | None:
+        found = self.value(*keys)
+        if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
+            raise self.wrong_type(keys[0], "a whole number", found)
+        return found
+
+    def count(self, *keys: str) -> int:
+        """Like `integer`, with 0 for what is absent."""
+        return self.integer(*keys) or 0
+
+    def needed(self, *keys: str) -> int:
+        found = self.integer(*keys)
+        if found is None:
+            raise RequestError(f"{self.path / 'config.json'}: no {keys[0]}, so this is not a language model's config")
+        return found
+
+    def string(self, *keys: str) -> str | None:
+        found = self.value(*keys)
+        if found is not None and not isinstance(found, str):
+            raise self.wrong_type(keys[0], "a text", found)
+        return found
+
+    def flag(self, *keys: str) -> bool:
+        return bool(self.value(*keys))
+
+    def array(self, *keys: str) -> list[Any] | None:
+        found = self.value(*keys)
+        if found is not None and not isinstance(found, list):
+            raise self.wrong_type(keys[0], "a list", found)
+        return found
+
+    def table(self, *keys: str) -> Json:
+        found = self.value(*keys)
+        if found is not None and not isinstance(found, dict):
+            raise self.wrong_type(keys[0], "an object", found)
+        return found or {}
+
+    def wrong_type(self, key: str, expected: str, found: Any) -> RequestError:
+        return RequestError(f"{self.path / 'config.json'}: {key} must be {expected}, not {found!r:.60}")
+
+
+def read_config(directory: Path) -> Config:
+    """Read config.json and, where the engine would look at it, hf_quant_config.json. Remote code is never run.
+
+    Errors: RequestError when the directory or config.json is missing, is no JSON object, or holds wrong types.
+    The engine reads hf_quant_config.json only if config.json has no quantisation entry of its own
+    (SGLang 0.5.10 and 0.5.23, configs/model_config.py, _parse_quant_hf_config), so this does too.
+    """
+    if not directory.is_dir():
+        raise RequestError(f"{directory}: no such directory; give a checkpoint's directory or a catalogue id")
+    top = read_json(directory / "config.json")
+    quantization = quantization_part(directory, top, language_part(directory, top))
+    extra = directory / "hf_quant_config.json"
+    return config_of(directory, top, read_json(extra) if quantization is None and extra.is_file() else None)
+
+
+def config_of(directory: Path, top: Json, modelopt: Json | None = None) -> Config:
+    """The typed view of a configuration that is already in memory; `directory` is what messages name."""
+    text = language_part(directory, top)
+    quantization = quantization_part(directory, top, text)
+    known = config_classes()
+    model_type = text.get("model_type") or top.get("model_type")
+    defaults = known["fallback"] | known["defaults"].get(model_type, {})
+    parsers = known["parsers"].get(top.get("model_type"), {})
+    return Config(directory, top, text, quantization, modelopt, defaults, parsers)
+
+
+def language_part(directory: Path, top: Json) -> Json:
+    for key in NESTED:
+        if top.get(key) is not None:
+            nested = top[key]
+            if not isinstance(nested, dict):
+                raise RequestError(f"{directory / 'config.json'}: {key} must be an object, not {nested!r:.60}")
+            return nested
+    return top
+
+
+def quantization_part(directory: Path, top: Json, text: Json) -> Json | None:
+    """`quantization_config` (or compressed-tensors' older `compression_config`), also from the text part.
+
+    Some multimodal checkpoints keep it there; the loader looks there too (weight_utils.get_quant_config)."""
+    for place in (top, text):
+        for key in ("quantization_config", "compression_config"):
+            found = place.get(key)
+            if found is not None and not isinstance(found, dict):
+                raise RequestError(f"{directory / 'config.json'}: {key} must be an object, not {found!r:.60}")
+            if found:
+                return found
+    return None
+
+
+def read_json(path: Path) -> Json:
+    """A JSON object from a file."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise RequestError(f"{path.parent}: no {path.name} in this directory") from None
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
+    found = decode(raw, path)
+    if not isinstance(found, dict):
+        raise RequestError(f"{path}: must hold a JSON object, not {type(found).__name__}")
+    return found
+
+
+def decode(raw: bytes, path: Path) -> Any:
+    """msgspec is three times faster; the standard library takes Infinity, which real configs hold, and says where it broke."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        return json.loads(raw)
+    except json.JSONDecodeError as error:
+        raise RequestError(f"{path}: broken JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise RequestError(f"{path}: not UTF-8 text") from None
+
+
+@cache
+def config_classes() -> Json:
+    """Defaults and parsers per model type (knowledge/models/config_classes.json, read once)."""
+    raw = files("knowledge").joinpath("models/config_classes.json").read_bytes()
+    decoded: Json = msgspec.json.decode(raw)
+    return decoded

@@ -1,0 +1,266 @@
+"""Directory of a checkpoint -> model traits: shape, recurrent state, quantisation and bytes."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from solver.errors import RequestError
+from solver.records import Traits
+from solver.traits.config import Config, read_config
+from solver.traits.layers import (
+    Layer,
+    attention_shape,
+    experts,
+    expert_width,
+    head_dim,
+    is_mla,
+    kv_heads,
+    layers_of,
+    linear_shape,
+    mtp_count,
+    mtp_layers_of,
+    shared_count,
+    shared_width,
+)
+from solver.traits.quantization import ATTENTION, Quantization, quantization_of
+from solver.traits.weights import weigh
+
+Values = dict[str, Any]
+FP4 = frozenset({"nvfp4", "mxfp4"})
+
+
+def read_checkpoint(directory: Path) -> Values:
+    """Trait name without `model.` -> value. Null is a known absence; a name that is missing is unknown.
+
+    Reads config.json and hf_quant_config.json only; code named by `auto_map` is never run. Errors: RequestError with one
+    line for a missing directory, a missing or broken config.json, and values of the wrong type.
+    """
+    return traits_of(read_config(directory))
+
+
+def traits_of(config: Config) -> Values:
+    """The same from a configuration in memory."""
+    layers = layers_of(config)
+    if not layers:
+        raise config.wrong_type("num_hidden_layers", "at least 1", 0)
+    quantization = quantization_of(config, len(layers))
+    return {
+        **identity(config),
+        **shape(config, layers),
+        **mixture(config, layers),
+        **recurrent(config, layers),
+        **formats(config, layers, quantization),
+        **sizes(config, layers, quantization),
+        **config.parsers,
+    }
+
+
+def identity(config: Config) -> Values:
+    names = config.array("architectures") or config.top.get("architectures")
+    named = config.top.get("architectures") or names
+    known = {"id": config.path.name, "model_type": config.top.get("model_type")}
+    if isinstance(named, list) and named:
+        known["architecture"] = str(named[0])
+    return known | {
+        "text_model_type": config.text.get("model_type") if config.text is not config.top else None,
+        "multimodal": config.text is not config.top or "vision_config" in config.top or "audio_config" in config.top,
+        "encoder_decoder": config.flag("is_encoder_decoder"),
+        "dtype": config.string("dtype", "torch_dtype"),
+        "tie_embeddings": config.flag("tie_word_embeddings"),
+    }
+
+
+def shape(config: Config, layers: list[Layer]) -> Values:
+    kinds = [layer.attention for layer in layers]
+    latent = is_mla(config)
+    sliding = kinds.count("sliding")
+    swa = attention_shape(config, "sliding") if sliding else (None, None, None)
+    full = (config.integer("head_dim"), kv_heads(config), config.integer("v_head_dim")) if latent else attention_shape(config, "full")
+    return {
+        "layers": len(layers),
+        "hidden": config.needed("hidden_size"),
+        "heads": config.needed("num_attention_heads"),
+        "kv_heads": kv_heads(config),
+        "head_dim": head_dim(config) if not latent else full[0] or config.count("qk_rope_head_dim"),
+        "v_head_dim": full[2] or head_dim(config),
+        "full_head_dim": full[0],
+        "full_kv_heads": full[1],
+        "full_attention_layers": kinds.count("full"),
+        "sliding_layers": sliding,
+        "swa_head_dim": swa[0],
+        "swa_kv_heads": swa[1],
+        "swa_v_head_dim": swa[2],
+        "sliding_window": window(config) if sliding else None,
+        "mla": latent,
+        **{key: config.integer(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim")},
+        "sparse_attention": sparse_attention(config),
+        "index_head_dim": config.integer("index_head_dim"),
+        "intermediate": config.integer("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
+        "vocab": config.needed("vocab_size"),
+        "max_context": context(config),
+        "mtp_layers": mtp_count(config),
+    }
+
+
+def window(config: Config) -> int | None:
+    return config.integer("sliding_window", "sliding_window_size", "attention_chunk_size")
+
+
+def sparse_attention(config: Config) -> str | None:
+    """`dsa` (DeepSeek V3.2's indexer and its heirs), `csa` (V4's compressed attention), `block` (MiniMax M3), or none."""
+    if config.value("compress_ratios"):
+        return "csa"
+    if config.value("index_topk"):
+        return "dsa"
+    return "block" if config.table("sparse_attention_config").get("use_sparse_attention") else None
+
+
+def context(config: Config) -> int:
+    """Longest context in tokens, as the engine derives it (SGLang 0.5.10, utils/hf_transformers_utils.get_context_length):
+    a rope factor counts unless the original length stands beside it or the type is llama3."""
+    rope = config.table("rope_scaling", "rope_parameters")
+    factor = rope.get("factor") or 1
+    if "original_max_position_embeddings" in rope or rope.get("rope_type") == "llama3":
+        factor = 1
+    longest = config.integer("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
+    return int(factor * (longest or 2048))
+
+
+def mixture(config: Config, layers: list[Layer]) -> Values:
+    count = experts(config)
+    moe = [layer.feed in ("moe", "both") for layer in layers]
+    if not count or not any(moe):
+        names = ("experts", "experts_per_token", "shared_experts", "shared_intermediate", "moe_intermediate")
+        return dict.fromkeys(names) | {"first_dense_layers": len(layers), "moe_layers": 0}
+    shared = shared_width(config)
+    per_token = config.integer("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token")
+    return {
+        "experts": count,
+        "experts_per_token": per_token,
+        "shared_experts": shared_count(config) or (1 if shared else 0),
+        "shared_intermediate": shared,
+        "moe_intermediate": expert_width(config),
+        "first_dense_layers": moe.index(True) if layers[0].attention != "none" and not is_nemotron(config) else 0,
+        "moe_layers": sum(moe),
+    }
+
+
+def is_nemotron(config: Config) -> bool:
+    return bool(config.value("mamba_num_heads"))
+
+
+def recurrent(config: Config, layers: list[Layer]) -> Values:
+    """Sizes of the recurrent state in elements per layer over all tensor-parallel ranks.
+
+    State: value heads x value head size x key head size. Convolution: (kernel - 1) x (value width + 2 key widths)
+    (SGLang 0.5.10, configs/mamba_utils.py, Mamba2StateShape.create). The engine keeps the first in float32
+    unless the config's `mamba_ssm_dtype` or a flag says otherwise, the second in bfloat16.
+    """
+    count = sum(layer.attention == "linear" for layer in layers)
+    if not count:
+        names = ("k_heads", "v_heads", "k_head_dim", "v_head_dim")
+        empty = dict.fromkeys([f"linear_{name}" for name in names] + ["linear_attention", "conv_kernel", "ssm_dtype"])
+        return empty | {"linear_layers": 0, "ssm_state_elems": 0, "conv_state_elems": 0}
+    k_heads, v_heads, k_dim, v_dim, kernel = linear_shape(config)
+    return {
+        "linear_attention": linear_kind(config),
+        "linear_layers": count,
+        "linear_k_heads": k_heads,
+        "linear_v_heads": v_heads,
+        "linear_k_head_dim": k_dim,
+        "linear_v_head_dim": v_dim,
+        "conv_kernel": kernel,
+        "ssm_dtype": config.string("mamba_ssm_dtype") or "float32",
+        "ssm_state_elems": v_heads * v_dim * k_dim,
+        "conv_state_elems": max(kernel - 1, 0) * (v_heads * v_dim + 2 * k_heads * k_dim),
+    }
+
+
+def linear_kind(config: Config) -> str:
+    if config.value("linear_attn_config"):
+        return "kda"
+    if is_nemotron(config):
+        return "mamba2"
+    return "gdn" if config.value("linear_num_value_heads") else "lightning"
+
+
+def formats(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
+    used = {(part, quantization.format(i, part)) for i, layer in enumerate(layers) for part in layer.parts}
+    matter = {form for part, form in used if part not in ("norm", "router", "state")}
+    packed = matter - {"bf16", "fp16", "fp32"}
+    values: Values = {
+        "quant_method": quantization.method,
+        "quant_algo": quantization.algo,
+        "quant_format": next(iter(packed)) if len(packed) == 1 else "mixed" if packed else next(iter(matter)),
+        "scale_format": quantization.scale_format,
+        "quant_block": quantization.block,
+        "quant_group_size": quantization.group_size,
+        "kv_cache_quant": quantization.kv_cache,
+        "kv_scales_calibrated": quantization.kv_cache is not None,
+        "mtp_dtype": None,
+    }
+    if mtp_count(config):
+        values["mtp_dtype"] = long_name(quantization.mtp or quantization.default)
+    if quantization.lists_known:
+        dense = {form for part, form in used if part != "experts"} | {quantization.head}
+        values["dense_fp4_layers"] = bool(dense & FP4)
+        values["attention_quantized"] = any(form in packed for part, form in used if part in ATTENTION)
+    else:
+        del values["mtp_dtype"]
+    return values
+
+
+def long_name(form: str) -> str:
+    return {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(form, form)
+
+
+def sizes(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
+    """GiB by part (2^30 bytes) and billions of parameters, all computed from shapes and formats."""
+    weights = weigh(config, layers, mtp_layers_of(config), quantization)
+    return {
+        "total_params_b": round(weights.params / 1e9, 2),
+        "active_params_b": round(weights.active_params / 1e9, 2),
+        "weight_gib": round(weights.experts + weights.other + weights.mtp, 2),
+        "expert_gib": round(weights.experts, 2),
+        "other_gib": round(weights.other, 2),
+        "attention_gib": round(weights.attention, 2),
+        "embedding_gib": round(weights.embedding, 2),
+        "replicated_gib": round(weights.replicated, 2),
+        "mtp_gib": round(weights.mtp, 2),
+    }
+
+
+CANONICAL = re.compile(r"[^a-z0-9.]+")
+
+
+def model_of(name: str, catalogue: Mapping[str, Traits]) -> Values:
+    """Traits of a catalogue entry, by id, alias, hub id, or a path whose last part is one of these.
+
+    Errors: RequestError that names the nearest ids.
+    """
+    entry = find_model(name, catalogue)
+    if entry is None:
+        near = difflib.get_close_matches(catalogue_id(name), list(catalogue), n=5, cutoff=0.5)
+        hint = f"nearest in the catalogue: {', '.join(near)}" if near else "give the checkpoint's directory"
+        raise RequestError(f"unknown model {name!r}; {hint}")
+    hub_id = entry.hub_ids[0] if entry.hub_ids else None
+    return entry.traits | {"id": entry.id, "hub_id": hub_id, "family": entry.family}
+
+
+def find_model(name: str, catalogue: Mapping[str, Traits]) -> Traits | None:
+    wanted = catalogue_id(name)
+    if wanted in catalogue:
+        return catalogue[wanted]
+    for entry in catalogue.values():
+        if wanted in entry.aliases or wanted in map(catalogue_id, entry.hub_ids):
+            return entry
+    return None
+
+
+def catalogue_id(hub_id: str) -> str:
+    """Id of a checkpoint in the catalogue: its name on the hub without the owner, lower case, hyphenated."""
+    return CANONICAL.sub("-", hub_id.rsplit("/", 1)[-1].lower()).strip("-")

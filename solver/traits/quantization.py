@@ -1,0 +1,263 @@
+"""Config -> how the checkpoint is quantised: the method the engine sees, and the format of every part of every layer."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from solver.traits.config import Config, Json
+
+#: Bits a weight, scales included. Block FP8: a float32 per block; NVFP4: an FP8 scale per 16; MXFP4 and MXFP8: one byte per 32.
+BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "mxfp8": 8.25}
+ALGORITHMS = {
+    "NVFP4": "nvfp4",
+    "W4A16_NVFP4": "nvfp4",
+    "NVFP4_AWQ": "nvfp4",
+    "FP8": "fp8",
+    "FP8_PB_WO": "fp8",
+    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
+    "MXFP8": "mxfp8",
+    "W4A8_MXFP4_FP8": "mxfp4",
+    "W4A16_AWQ": "int4",
+    "W4A8_AWQ": "int4",
+    "INT8_SQ": "int8",
+}
+ATTENTION = frozenset({"attn_in", "replicated_in", "attn_out"})
+EVERY_PART = ATTENTION | {"indexer", "mlp", "shared", "experts", "mix"}
+#: Modules whose names appear in exclude lists though no linear layer of the decoder is meant.
+ASIDE = re.compile(r"visi|visual|norm|bias|mm_projector|multi_modal|patch_merge|embed|conv1d|weights_proj|A_log|dt_")
+
+
+class Quantization(msgspec.Struct, frozen=True):
+    """`default` is the format of what no list names; `formats` has the exceptions per (layer or None for all, part)."""
+
+    method: str | None = None
+    algo: str | None = None
+    default: str = "bf16"
+    formats: dict[tuple[int | None, str], str] = {}
+    mtp: str | None = None
+    head: str = "bf16"
+    scale_format: str | None = None
+    block: list[int] | None = None
+    group_size: int | None = None
+    kv_cache: str | None = None
+    lists_known: bool = True
+
+    def format(self, layer: int | None, part: str) -> str:
+        if part in ("state", "router", "norm"):
+            return "bf16"
+        return self.formats.get((layer, part)) or self.formats.get((None, part)) or self.default
+
+    def bits(self, form: str) -> float:
+        """Bits a weight in this format, scales included."""
+        if form == "int4":
+            return 4 + 16 / (self.group_size or 128)
+        if form == "fp8" and self.block:
+            return 8 + 32 / (self.block[0] * self.block[1])
+        return BITS[form]
+
+
+def quantization_of(config: Config, layer_count: int) -> Quantization:
+    """The checkpoint's quantisation, from config.json or, if it says nothing, hf_quant_config.json."""
+    written = config.quantization or modelopt_section(config.modelopt)
+    plain = plain_format(config)
+    if not written:
+        return Quantization(default=plain)
+    algo = written.get("quant_algo")
+    form = main_format(written)
+    excluded = excluded_modules(written)
+    formats = dict(positive_formats(written))
+    named_only = formats and algo == "MIXED_PRECISION" and written.get("quant_method") != "fp8"
+    default = plain if named_only else form
+    if written.get("quant_method") == "mxfp4":  # only the experts are packed; the engine keeps every other layer as it is
+        formats[None, "experts"], default = "mxfp4", plain
+    if config.string("expert_dtype") == "fp4":  # DeepSeek V4: what no list names NVFP4 stays as the base checkpoint has it
+        formats[None, "experts"] = "mxfp4"
+    formats |= {key: plain for name in excluded for key in places(name)}
+    return Quantization(
+        method=method_of(config, written),
+        algo=algo,
+        default=default,
+        formats=formats,
+        mtp=mtp_format(excluded, formats, default, plain, layer_count),
+        head=formats.get((None, "head"), plain),
+        scale_format=scale_format(written, form),
+        block=written.get("weight_block_size"),
+        group_size=group_size(written),
+        kv_cache=kv_cache(written),
+        lists_known=config.modelopt is None or bool(excluded or formats) or "exclude_modules" in written,
+    )
+
+
+def excluded_modules(written: Json) -> list[str]:
+    """Names or patterns of modules left out, from the keys that the method's own loader reads.
+
+    DeepSeek V4 with NVFP4 experts is an FP8 checkpoint that also carries modelopt's `ignore`: there it says what is not
+    NVFP4, and those layers are FP8 (SGLang 0.5.23, layers/quantization/fp8.py, Fp8Config.from_config does not read it).
+    """
+    keys = ["modules_to_not_convert", "ignored_layers"]
+    if written.get("quant_method") != "fp8":
+        keys = ["exclude_modules", "ignore", *keys]
+    return [str(name) for name in first(written, *keys) or ()]
+
+
+def first(table: Json, *keys: str) -> Any:
+    return next((table[key] for key in keys if table.get(key) is not None), None)
+
+
+def plain_format(config: Config) -> str:
+    """What an unquantised weight is stored in."""
+    stored = config.string("dtype", "torch_dtype") or "bfloat16"
+    return {"float16": "fp16", "float32": "fp32"}.get(stored.removeprefix("torch."), "bf16")
+
+
+def modelopt_section(found: Json | None) -> Json | None:
+    """hf_quant_config.json nests its content under `quantization`; newer exports write it flat."""
+    if found is None:
+        return None
+    section = found.get("quantization", found)
+    return section if isinstance(section, dict) else None
+
+
+def method_of(config: Config, written: Json) -> str | None:
+    """The quantisation method as the engine derives it, before any flag.
+
+    A method other than `modelopt` is taken as written. Otherwise it follows from `quant_algo` (SGLang 0.5.23,
+    ModelConfig._parse_modelopt_quant_config). Releases differ for MIXED_PRECISION only: up to 0.5.9 always w4afp8, in 0.5.10
+    modelopt_mixed for Nemotron-H alone, later wherever a layer is NVFP4; rules ask model.quant_algo and the release.
+    """
+    said: str | None = written.get("quant_method")
+    if config.quantization is not None and said not in (None, "modelopt"):
+        return said
+    algo = str(written.get("quant_algo") or "")
+    if algo == "MIXED_PRECISION":
+        quantized = (written.get("quantized_layers") or {}).values()
+        has_fp4 = any(isinstance(item, dict) and "NVFP4" in str(item.get("quant_algo")).upper() for item in quantized)
+        return "modelopt_mixed" if has_fp4 else "w4afp8"
+    if "FP4" in algo:
+        return "modelopt_fp4"
+    if algo == "MXFP8":
+        return "mxfp8"
+    return "modelopt_fp8" if "FP8" in algo else said
+
+
+def main_format(written: Json) -> str:
+    """The format of a linear layer that no list names."""
+    algo = written.get("quant_algo")
+    if algo in ALGORITHMS:
+        return ALGORITHMS[algo]
+    method = str(written.get("quant_method") or "")
+    if method == "compressed-tensors" or (algo is None and written.get("config_groups")):
+        return group_format(next(iter((written.get("config_groups") or {}).values()), {}))
+    if "fp8" in method:
+        return "fp8"
+    if method in ("mxfp4", "quark"):
+        return "mxfp4"
+    if method in ("gptq", "awq", "auto-round", "bitsandbytes"):
+        return "int8" if written.get("bits", written.get("w_bit")) == 8 else "int4"
+    return "bf16"
+
+
+def group_format(group: Json) -> str:
+    """compressed-tensors describes weights by bits, type and the type of their scales."""
+    weights = group.get("weights") or {}
+    bits, kind = weights.get("num_bits"), weights.get("type")
+    if kind == "float" and bits == 4:
+        return "nvfp4" if weights.get("group_size") == 16 else "mxfp4"
+    if kind == "float" and bits == 8:
+        return "fp8"
+    return "int4" if bits == 4 else "int8" if bits == 8 else "bf16"
+
+
+def positive_formats(written: Json) -> dict[tuple[int | None, str], str]:
+    """Formats of the layers that a mixed checkpoint names one by one. One expert stands for all of its layer."""
+    found: dict[tuple[int | None, str], str] = {}
+    for name, said in (written.get("quantized_layers") or {}).items():
+        if ".experts." in name and ".experts.0." not in name:
+            continue
+        form = ALGORITHMS.get(str(said.get("quant_algo"))) if isinstance(said, dict) else None
+        if form:
+            found.update(dict.fromkeys(places(name), form))
+    return found
+
+
+def places(name: str) -> list[tuple[int | None, str]]:
+    """The (layer, part) pairs that a module name or pattern stands for.
+
+    Names of all families are read by their last telling word: `model.layers.3.self_attn*` is the attention of layer 3,
+    `*.mlp.shared_expert.*` the shared expert of every layer, `model.layers.61*` all of layer 61, `lm_head` the head.
+    """
+    prefix, mark, tail = name.removeprefix("re:").replace("\\.", ".").partition("layers.")
+    digits = tail[: len(tail) - len(tail.lstrip("0123456789"))]
+    if not digits:
+        return [(None, part) for part in parts_named("", prefix + mark + tail)]
+    return [(int(digits), part) for part in parts_named(prefix, tail[len(digits) :])]
+
+
+@lru_cache(maxsize=4096)
+def parts_named(prefix: str, rest: str) -> frozenset[str]:
+    """Parts that a name means: `rest` stands after a layer number, or is the whole name if there is no number."""
+    if "lm_head" in rest or rest == "head":
+        return frozenset({"head"})
+    if ASIDE.search(prefix) or ASIDE.search(rest) or prefix.startswith("mtp") or rest.startswith("mtp"):
+        return frozenset()
+    rest = rest.strip(".*")
+    if not rest:
+        return EVERY_PART if prefix else frozenset()
+    if "index" in rest:
+        return frozenset({"indexer"})
+    if rest.endswith("shared_expert_gate"):
+        return frozenset()
+    if "shared_expert" in rest or "share_expert" in rest:
+        return frozenset({"shared"})
+    if "experts" in rest:
+        return frozenset({"experts"})
+    if rest.endswith(("gate", "router")):
+        return frozenset()
+    if rest.endswith(("o_proj", "out_proj", "wo_a", "wo_b")):
+        return frozenset({"attn_out"})
+    if rest.endswith(("kv_a_proj_with_mqa", "q_a_proj")):
+        return frozenset({"replicated_in"})
+    if re.search(r"(in_proj\w*|[qkv]\w*_proj|wq_b)$", rest):
+        return frozenset({"attn_in"})
+    if "attn" in rest:
+        return ATTENTION
+    return frozenset({"mlp"}) if "mlp" in rest or "ffn" in rest else frozenset()
+
+
+def mtp_format(
+    excluded: list[str], formats: dict[tuple[int | None, str], str], default: str, plain: str, layer_count: int
+) -> str:
+    """Format of the MTP layers: plain where a list leaves them out, by `mtp…` or by a layer number past the last."""
+    for name in excluded:
+        number = name.rstrip("*.").rpartition("layers.")[2]
+        if name.startswith("mtp") or ".mtp" in name or (number.isdigit() and int(number) >= layer_count):
+            return plain
+    return formats.get((layer_count, "experts")) or formats.get((None, "experts")) or default
+
+
+def scale_format(written: Json, form: str) -> str | None:
+    """`scale_fmt` as written; FP8 checkpoints without one hold float32 scales."""
+    said: str | None = written.get("scale_fmt")
+    return said or ("float32" if form == "fp8" else None)
+
+
+def group_size(written: Json) -> int | None:
+    groups = [group.get("weights") or {} for group in (written.get("config_groups") or {}).values()]
+    listed = [item for item in (written.get("quantized_layers") or {}).values() if isinstance(item, dict)]
+    for place in (written, *groups, *listed[:1]):
+        if isinstance(place.get("group_size"), int):
+            found: int = place["group_size"]
+            return found
+    return None
+
+
+def kv_cache(written: Json) -> str | None:
+    """`fp8` if the checkpoint declares an FP8 KV cache, by modelopt's name or by a scheme."""
+    said = first(written, "kv_cache_quant_algo", "kv_cache_scheme")
+    if isinstance(said, dict):
+        return "fp8" if said.get("num_bits") == 8 and said.get("type") == "float" else "fp4" if said.get("num_bits") == 4 else None
+    return {"FP8": "fp8", "NVFP4": "fp4"}.get(str(said))

@@ -1,0 +1,43 @@
+"""A message template and values -> a sentence. Templates hold `{flag.x}`; no format-string features are available."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_HOLE = re.compile(r"\{([a-z]+(?:\.[A-Za-z0-9_]+)?)\}")
+
+
+def holes(template: str) -> tuple[str, ...]:
+    """The names that a template mentions."""
+    return tuple(_HOLE.findall(template))
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """Replace each `{name}` by its value in words; a name without a value reads `unknown`."""
+    return _HOLE.sub(lambda m: say(values[m[1]]) if m[1] in values else "unknown", template).strip()
+
+
+def say(value: Any) -> str:
+    """A value in words: null is `unset`, lists are joined, floats lose their tail."""
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict) and set(value) == {"one_of"}:
+        return " or ".join(say(v) for v in value["one_of"])
+    if isinstance(value, dict) and set(value) == {"unknown"}:
+        return "unknown"
+    if isinstance(value, list | tuple):
+        return ", ".join(say(v) for v in value)
+    return str(value)
+
+
+def listed(items: list[str] | tuple[str, ...], last: str = "and") -> str:
+    """`a, b and c`."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"

@@ -1,0 +1,98 @@
+"""A directory of checkpoints (one `<owner>--<name>/` each) -> knowledge/models/*.yaml, facts only.
+
+    python tools/catalogue_models.py CHECKPOINTS knowledge/models [--facts models.jsonl]
+
+Traits come from solver.traits.model; tools/catalogue_models.yaml adds what configs do not say. `--facts` is a file of
+JSON lines with `hf_id`, `tool_parser`, `reasoning_parser` and `parser_source`; without it parsers are taken from
+knowledge/models/config_classes.json. A fresh clone needs neither: the YAML is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from solver.traits.config import config_of, read_config, read_json
+from solver.traits.model import catalogue_id, traits_of
+
+FORMAT_SUFFIX = re.compile(r"-(nvfp4|fp8|bf16|mxfp4|awq|fp8-static-pertensor)$")
+Entry = dict[str, Any]
+
+
+class Dumper(yaml.SafeDumper):
+    """Lists on one line, texts that look like numbers quoted, no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+Dumper.add_representer(list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoints", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--facts", type=Path)
+    options = parser.parse_args()
+    manifest = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    facts = read_facts(options.facts) if options.facts else {}
+    entries = [from_directory(path, manifest) for path in sorted(options.checkpoints.iterdir()) if path.is_dir()]
+    entries += [derived(item, options.checkpoints, manifest) for item in manifest["derived"]]
+    for entry in entries:
+        add_parsers(entry, facts)
+        path = options.out / f"{entry['id']}.yaml"
+        path.write_text(yaml.dump(entry, Dumper=Dumper, sort_keys=False, width=150), encoding="utf-8")
+    print(f"{len(entries)} models written to {options.out}")
+
+
+def read_facts(path: Path) -> dict[str, Entry]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {fact["hf_id"]: fact for fact in map(json.loads, lines)}
+
+
+def from_directory(path: Path, manifest: Entry) -> Entry:
+    source = {"url": manifest["sources"]["directory"].format(name=path.name), "note": "shape and quantisation"}
+    return entry_of(path.name.replace("--", "/", 1), traits_of(read_config(path)), [source], manifest)
+
+
+def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
+    """An entry whose config stands in the manifest, or is another checkpoint's with some keys set."""
+    sources: list[Entry] = list(item.get("sources", ()))
+    top = item.get("config")
+    if top is None:
+        top = copy.deepcopy(read_json(checkpoints / item["from"] / "config.json")) | item["set"]
+        sources.append({"url": manifest["sources"]["directory"].format(name=item["from"]), "note": item["note"]})
+    traits = traits_of(config_of(Path(catalogue_id(item["hub_id"])), top)) | item.get("parsers", {})
+    unknown = item.get("unknown", ())
+    return entry_of(item["hub_id"], {k: v for k, v in traits.items() if k not in unknown}, sources, manifest)
+
+
+def entry_of(hub_id: str, traits: Entry, sources: list[Entry], manifest: Entry) -> Entry:
+    name = catalogue_id(hub_id)
+    entry: Entry = {"id": name, "family": manifest["families"].get(name, FORMAT_SUFFIX.sub("", name))}
+    if name in manifest["aliases"]:
+        entry["aliases"] = manifest["aliases"][name]
+    entry["hub_ids"] = [hub_id, *manifest["hub_ids"].get(name, ())]
+    entry["traits"] = {key: value for key, value in traits.items() if key != "id"}
+    entry["sources"] = [*sources, {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"}]
+    return entry
+
+
+def add_parsers(entry: Entry, facts: dict[str, Entry]) -> None:
+    """Parsers that a page names for this checkpoint win over those of its model type."""
+    fact = facts.get(entry["hub_ids"][0], {})
+    named = {key: fact[key] for key in ("tool_parser", "reasoning_parser") if fact.get(key)}
+    if named:
+        entry["traits"] |= named
+        entry["sources"].insert(-1, {"note": f"parsers: {fact['parser_source']}"})
+
+
+if __name__ == "__main__":
+    main()
