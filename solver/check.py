@@ -11,7 +11,7 @@ from solver.compiled import Program, Store
 from solver.conditions import Unknown, evaluator, parse
 from solver.facts import Facts
 from solver.pipeline import RULE, Fired, Resolver, Outcome, plain, run
-from solver.reading import Problem
+from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
 from solver.words import fill
 
@@ -59,7 +59,7 @@ def check(
     else:
         outcomes = tuple(run(resolver, _with_hardware(facts, c.hardware), estimates) for c in split)
         labels = tuple(c.name for c in split)
-    findings = [*_reading_findings(store, resolver.program, problems), *_merged(store, resolver, outcomes, labels)]
+    findings = [*reading_findings(store, resolver.program, problems), *_merged(store, resolver, outcomes, labels)]
     findings.sort(key=_order)
     return Result(verdict_of(findings), tuple(findings), resolved_of(resolver.program, facts, outcomes), outcomes)
 
@@ -124,7 +124,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
     if left_open and rule.severity != "error":
         return None
     program = resolver.program
-    values = {**fired.values, **_message_values(rule, outcome, program)}
+    values = {**_message_values(rule, outcome, program), **fired.values}
     names = flags_of(rule, fired)
     return Finding(
         rule=rule.id,
@@ -195,7 +195,7 @@ def _holds(condition: str, outcome: Outcome, program: Program) -> Any:
     return value if type(value) is Unknown else bool(value)
 
 
-def _reading_findings(store: Store, program: Program, problems: Iterable[Problem]) -> list[Finding]:
+def reading_findings(store: Store, program: Program, problems: Iterable[Problem]) -> list[Finding]:
     """Problems of the command itself, in the words of the rules that name their kind."""
     found = []
     for problem in problems:

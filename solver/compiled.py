@@ -19,7 +19,7 @@ from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm, Traits
 if TYPE_CHECKING:
     from solver.knowledge import Knowledge
 
-FORMAT = 4
+FORMAT = 6
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
@@ -70,6 +70,8 @@ class Program(msgspec.Struct, frozen=True):
     problems: dict[str, str]
     """Kind of reading problem -> rule id."""
     levers: tuple[Any, ...]
+    arguments: dict[str, dict[str, Node]]
+    """Formula -> argument -> expression."""
 
 
 class Index(msgspec.Struct, frozen=True):
@@ -83,8 +85,8 @@ class Index(msgspec.Struct, frozen=True):
     traits: dict[str, TraitForm]
     goals: dict[str, Any]
     data: dict[str, Any]
-    known_flags: dict[str, tuple[str, ...]]
-    """Spelling -> releases that have it."""
+    known_flags: dict[str, tuple[str, tuple[str, ...]]]
+    """Spelling -> canonical id, and the releases that have it."""
     known_env: dict[str, tuple[str, ...]]
 
 
@@ -128,6 +130,8 @@ def _target(name: str) -> tuple[str, str]:
 
 def compile_release(knowledge: Knowledge, release: str) -> Program:
     """The program of one release: rules that hold there, in the engine's own order."""
+    from packaging.version import Version
+
     from solver.knowledge import form_in, holds
 
     steps = form_in(knowledge.steps, release)
@@ -148,6 +152,11 @@ def compile_release(knowledge: Knowledge, release: str) -> Program:
         rules=tuple(compile_rule(r, release) for r in ordered),
         problems={r.problem: r.id for r in rules if r.problem},
         levers=tuple(msgspec.to_builtins(lever) for lever in knowledge.levers if holds(lever.versions, release)),
+        arguments={
+            a.formula: {name: fold_release(parse(text), Version, release) for name, text in a.arguments.items()}
+            for a in knowledge.arguments
+            if holds(a.versions, release)
+        },
     )
 
 
@@ -156,12 +165,12 @@ def index_of(knowledge: Knowledge, content_hash: str) -> Index:
     from solver.knowledge import form_in
 
     releases = [r.version for r in knowledge.releases]
-    spellings: dict[str, list[str]] = {}
+    spellings: dict[str, tuple[str, list[str]]] = {}
     for flag in knowledge.flags.values():
         for release in releases:
             form = form_in(flag.forms, release)
             for spelling in form.spellings if form else ():
-                spellings.setdefault(spelling, []).append(release)
+                spellings.setdefault(spelling, (flag.id, []))[1].append(release)
     return Index(
         hash=content_hash,
         releases=knowledge.releases,
@@ -171,7 +180,7 @@ def index_of(knowledge: Knowledge, content_hash: str) -> Index:
         traits=knowledge.traits,
         goals={g.id: msgspec.to_builtins(g) for g in knowledge.goals.values()},
         data=knowledge.data,
-        known_flags={s: tuple(r) for s, r in spellings.items()},
+        known_flags={s: (i, tuple(r)) for s, (i, r) in spellings.items()},
         known_env={n: tuple(r for r in releases if form_in(v.forms, r)) for n, v in knowledge.env.items()},
     )
 

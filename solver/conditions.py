@@ -305,7 +305,7 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
             value = node[1]
             return lambda state: value
         case "table":
-            content = tables[node[1]]
+            content = tables.get(node[1])
             return lambda state: content
         case "name":
             space, name = node[1], node[2]

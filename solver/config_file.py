@@ -15,7 +15,7 @@ from typing import Any
 
 from solver.expansion import Word
 from solver.options import dest_of, spellings_of, takes_no_value
-from solver.reading import Problem
+from solver.problems import Problem
 from solver.records import FlagForm
 
 _HANDLED = frozenset(("store", "store_true"))
@@ -30,8 +30,9 @@ def merge_config(
     """The merged arguments (those from the file stand where `--config` does), and what is wrong with the file."""
     at = next(i for i, word in enumerate(words) if word.text == "--config")
     option, rest = words[at], [*words[:at], *words[at + 2 :]]
-    if any(word.text == "--config" for word in words[at + 1 :]):
-        return rest, [_refused(option, "only one --config file is allowed")]
+    if any(word.text == "--config" for word in rest):
+        others, _ = merge_config(rest, flags, None, features)
+        return others, [_refused(option, "only one --config file is allowed")]
     if at + 1 == len(words):
         return rest, [Problem("missing-value", "config", "--config", {"expected": "a file", "count": 1}, option.span)]
     file = words[at + 1]

@@ -6,7 +6,7 @@ defined as a function of variables before it, so a base assignment fixes everyth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -39,24 +39,39 @@ class Definition(msgspec.Struct, frozen=True):
         return all(literals) if self.kind == "and" else any(literals)
 
 
-class Ban(msgspec.Struct, frozen=True):
-    """A boolean variable that must not be true, with the rule behind it."""
+class Lazy:
+    """A value computed from variables on demand: formulas, and whatever would need too large a table.
 
-    name: str
+    `run` takes the values of `inputs` (by name) and gives the value.
+    """
+
+    __slots__ = ("inputs", "run")
+
+    def __init__(self, inputs: tuple[str, ...], run: Callable[[Mapping[str, Value]], Value]) -> None:
+        self.inputs = inputs
+        self.run = run
+
+
+class Ban(msgspec.Struct, frozen=True):
+    """A boolean variable, or a lazy value, that must not be true, with the rule behind it."""
+
+    what: str | Lazy
     rule: str
 
 
 class Level(msgspec.Struct, frozen=True):
-    """One level of the objective: the number of true `counts` plus the value of the numeric variable `amount`.
+    """One level of the objective: the number of true `counts`, or the sum of the lazy `amounts` (null counts 0).
 
     `slack` makes it a bound instead of an optimum: later levels may be worse here by that share.
     """
 
     title: str
     counts: tuple[str, ...] = ()
-    amount: str | None = None
+    amounts: tuple[Lazy, ...] = ()
     slack: float | None = None
     constant: float = 0.0
+    figure: str | None = None
+    """The name of the figure that the amount is, for words."""
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -68,28 +83,29 @@ class Model(msgspec.Struct, frozen=True):
     bans: tuple[Ban, ...]
     levels: tuple[Level, ...]
     final: dict[str, Any]
-    """Flag (`flag.x`) or variable (`env.X`) -> name of its last variable, or `("const", value)`."""
+    """Flag (`flag.x`) or variable (`env.X`) -> name of its last variable, a `Lazy`, or `("const", value)`."""
     fixed_violations: tuple[str, ...] = ()
     """Rules that are violated whatever the solver chooses."""
 
 
-def evaluate(model: Model, base: Mapping[str, Value]) -> Assignment:
-    """The value of every variable under a full base assignment."""
+def evaluate(model: Model, base: Mapping[str, Value], only: set[str] | None = None) -> Assignment:
+    """The value of every variable (or of those in `only`, closed under inputs) under a full base assignment."""
     values: Assignment = dict(base)
     for name, definition in model.definitions.items():
-        values[name] = definition.value(tuple(values[i] for i in definition.inputs))
+        if only is None or name in only:
+            values[name] = definition.value(tuple(values[i] for i in definition.inputs))
     return values
 
 
 def cost(level: Level, values: Mapping[str, Value]) -> float:
     """The cost of an assignment at one level."""
-    amount = values[level.amount] if level.amount else 0
-    return level.constant + sum(bool(values[c]) for c in level.counts) + (amount or 0)
+    counted = sum(bool(values[c]) for c in level.counts)
+    return level.constant + counted + sum(amount.run(values) or 0 for amount in level.amounts)
 
 
 def violated(model: Model, values: Mapping[str, Value]) -> tuple[str, ...]:
     """The rules that an assignment violates."""
-    return tuple(b.rule for b in model.bans if values[b.name])
+    return tuple(b.rule for b in model.bans if (values[b.what] if isinstance(b.what, str) else b.what.run(values)))
 
 
 def cone(model: Model, names: Iterable[str]) -> set[str]:
@@ -105,11 +121,14 @@ def cone(model: Model, names: Iterable[str]) -> set[str]:
     return found
 
 
+def inputs_of(what: str | Lazy) -> tuple[str, ...]:
+    """The variables that a ban looks at."""
+    return (what,) if isinstance(what, str) else what.inputs
+
+
 def relevant(model: Model) -> set[str]:
     """The cone of everything that constrains or is optimised."""
-    wanted = [b.name for b in model.bans]
+    wanted = [name for ban in model.bans for name in inputs_of(ban.what)]
     for level in model.levels:
-        wanted += [*level.counts, *([level.amount] if level.amount else [])]
+        wanted += [*level.counts, *(name for amount in level.amounts for name in amount.inputs)]
     return cone(model, wanted)
-
-

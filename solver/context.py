@@ -5,19 +5,22 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from solver.check import Case
-from solver.compiled import Index, Store
+from solver.check import Case, Result, check
+from solver.compiled import Index, Program, Store
 from solver.errors import RequestError
+from solver.estimates import Figure, estimates_for
 from solver.facts import Facts
 from solver.launch import Launch
 from solver.pipeline import Resolver
-from solver.reading import Problem, Reading, read_flags
+from solver.problems import Problem
+from solver.reading import Reading, read_flags
+from solver.records import FlagForm
 
 REQUEST_DEFAULTS = {"context": 4096, "concurrency": 1}
 ENV_PREFIXES = ("SGLANG_", "SGL_")
@@ -45,6 +48,10 @@ class Context(msgspec.Struct, frozen=True):
     model_name: str | None
     hardware_name: str | None
     assumed: tuple[Assumed, ...]
+
+    @property
+    def estimates(self) -> dict[str, Figure]:
+        return estimates_for(self.index, self.resolver.program, self.facts)
 
     @property
     def index(self) -> Index:
@@ -76,7 +83,14 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
     release, release_from, notes = choose_release(store.index, options.engine_version, launch)
     resolver = resolver_for(store, release)
     words = launch.words if launch else ()
-    reading = read_flags(words, resolver.program.flags, read_file=_read_text)
+    reading = read_flags(
+        words,
+        resolver.program.flags,
+        serve=bool(launch) and launch.entry == "serve",
+        features=resolver.program.tables.get("launcher_features") or (),
+        read_file=_read_text,
+    )
+    reading = place_unknown(store.index, resolver.program, reading)
     model_name, model = find_model(store.index, options.model, reading.given.get("model_path"), notes)
     hardware = find_hardware(store.index, options.hardware)
     env = {k: v for k, v in (launch.env if launch else {}).items() if v is not None}
@@ -91,10 +105,66 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         spans=reading.spans,
         domains=_domains(store.index),
     )
-    problems = (*reading.problems, *env_problems(store.index, resolver.program.env, env))
+    stated = options.model is not None or launch is None
+    problems = (*_without_model_demand(reading.problems, stated), *env_problems(store.index, resolver.program.env, env))
     return Context(
         store, resolver, facts, launch, reading, problems, release, release_from, model_name, options.hardware, tuple(notes)
     )
+
+
+def check_context(context: Context) -> Result:
+    """Check the launch of a context."""
+    return check(
+        context.store,
+        context.resolver,
+        context.facts,
+        context.estimates,
+        context.problems,
+        lambda: machine_cases(context.index),
+    )
+
+
+def _without_model_demand(problems: tuple[Problem, ...], stated: bool) -> tuple[Problem, ...]:
+    """A command without a model path is complete when the model was stated beside it."""
+    return tuple(p for p in problems if not (stated and p.kind == "missing-required" and p.flag == "model_path"))
+
+
+def place_unknown(index: Index, program: Program, reading: Reading) -> Reading:
+    """Unknown flags that another release has: renamed here (its value still counts), or not in this release."""
+    problems = []
+    given = dict(reading.given)
+    for problem in reading.problems:
+        known = index.known_flags.get(problem.given) if problem.kind == "unknown-flag" else None
+        if known is None:
+            problems.append(problem)
+            continue
+        flag_id, releases = known
+        form = program.flags.get(flag_id)
+        span = f"{releases[0]} to {releases[-1]}" if len(releases) > 1 else releases[0]
+        detail = {**problem.detail, "releases": span}
+        if form is None:
+            problems.append(Problem("other-release-flag", None, problem.given, detail, problem.span))
+            continue
+        value = _moved_value(form, problem.detail.get("values") or ())
+        if value is not None:
+            given.setdefault(flag_id, value)
+            detail["write"] = {flag_id: value}
+        detail["now"] = next(s for s in form.spellings if s.startswith("--"))
+        problems.append(Problem("renamed-flag", flag_id, problem.given, detail, problem.span))
+    return msgspec.structs.replace(reading, given=given, problems=tuple(problems))
+
+
+def _moved_value(form: FlagForm, texts: Sequence[str]) -> Any:
+    """What a renamed flag's words mean under the form it has now, or None."""
+    from solver.values import convert
+
+    if form.type == "flag":
+        return form.const
+    try:
+        value = convert(form.type, texts[0]) if len(texts) == 1 else None
+    except ValueError:
+        return None
+    return value if not form.choices or value in form.choices else None
 
 
 def _read_text(path: str) -> str:

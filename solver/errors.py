@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class RequestError(Exception):
     """The request itself is wrong (exit status 2). The message is one line: what is wrong, what was expected."""
+
+
+class KnowledgeError(ValueError):
+    """A knowledge file that cannot be loaded: names the file and what was expected."""

@@ -1,8 +1,196 @@
-"""Effective values and traits -> the computed figures that rules may name as `estimate.x`, each with its inputs."""
+"""Effective values and traits -> the computed figures that rules and goals name as `estimate.x`, each with its inputs.
+
+What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `memory` and
+`cost`. A figure is Unknown while something that it needs is, and null where a measured constant does not exist.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-ESTIMATES: dict[str, Callable[[Any], Any]] = {}
+from solver.compiled import Index, Program
+from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
+from solver.facts import Facts
+
+DRAFT_METHOD = "mtp"
+
+Names = tuple[tuple[str, str], ...]
+
+
+class Figure:
+    """One computed figure: callable on a state, with the facts that it looks at."""
+
+    __slots__ = ("_evaluators", "_kept", "_name", "formula", "inputs")
+
+    def __init__(self, name: str, evaluators: dict[str, Evaluator], inputs: Names, formula: Any) -> None:
+        self._name = name
+        self._evaluators = evaluators
+        self._kept: dict[tuple[Any, ...], Any] = {}
+        self.formula = formula
+        self.inputs = inputs
+
+    def arguments(self, state: Any) -> Any:
+        """The formula's arguments in a state, or Unknown."""
+        values = {name: run(state) for name, run in self._evaluators.items()}
+        unknown = [v for v in values.values() if type(v) is Unknown]
+        return Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
+
+    def __call__(self, state: Any) -> Any:
+        arguments = self.arguments(state)
+        if type(arguments) is Unknown:
+            return arguments
+        key = tuple(arguments.values())
+        if key not in self._kept:
+            self._kept[key] = self.formula.figure(self._name, arguments)
+        return self._kept[key]
+
+
+NAMES: dict[str, str] = {
+    "weights_gib": "memory",
+    "static_gib": "memory",
+    "have_gib": "memory",
+    "need_gib": "memory",
+    "kv_pool_gib": "memory",
+    "state_pool_gib": "memory",
+    "kv_tokens": "memory",
+    "requests": "memory",
+    "short": "memory",
+    "token_latency_us": "layout",
+    "pcie_roundtrips_per_token": "layout",
+    "draft_latency_ratio": "layout",
+    "accepted_tokens": "layout",
+    "idle_gpus": "layout",
+}
+"""Figure -> the formula whose arguments it takes."""
+
+
+def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
+    """The figures of one model, machine and release. Nothing is computed before a rule asks."""
+    formulas = {"memory": _Memory(facts), "layout": _Layout(index, program, facts)}
+    figures: dict[str, Figure] = {}
+    for name, formula in NAMES.items():
+        nodes: Mapping[str, Node] = program.arguments.get(formula, {})
+        inputs = tuple(dict.fromkeys(n for node in nodes.values() for n in names_in(node)))
+        arguments = {a: evaluator(node, program.tables) for a, node in nodes.items()}
+        figures[name] = Figure(name, arguments, inputs, formulas[formula])
+    return figures
+
+
+class _Memory:
+    """solver/memory.py on one model and machine."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._kept: dict[tuple[Any, ...], Any] = {}
+
+    def figure(self, name: str, arguments: dict[str, Any]) -> Any:
+        memory = self.memory(arguments)
+        return memory if type(memory) is Unknown else getattr(memory, name)
+
+    def memory(self, arguments: dict[str, Any]) -> Any:
+        """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
+        missing = missing_for_memory(self.facts)
+        if missing:
+            return Unknown(missing)
+        key = tuple(arguments.values())
+        if key not in self._kept:
+            from solver.memory import Settings, fits
+
+            given = {k: v for k, v in arguments.items() if v is not None}
+            self._kept[key] = fits(self.facts.model, self.facts.hardware, Settings(**given))
+        return self._kept[key]
+
+
+MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
+
+
+def missing_for_memory(facts: Facts) -> tuple[str, ...]:
+    """The traits without which memory cannot be computed and that are not known."""
+    model = tuple(f"model.{n}" for n in MEMORY_TRAITS if facts.model.get(n) is None)
+    known = facts.hardware.get("memory_mib") or facts.hardware.get("memory_gib")
+    return model + (() if known else ("hardware.memory_gib",))
+
+
+class _Layout:
+    """solver/cost.py on one model and machine under one release."""
+
+    def __init__(self, index: Index, program: Program, facts: Facts) -> None:
+        self.index, self.program, self.facts = index, program, facts
+        self._prepared: Any = None
+        self._accepted: dict[int, Any] = {}
+        self._kept: dict[Any, Any] = {}
+
+    def figure(self, name: str, arguments: dict[str, Any]) -> Any:
+        missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
+        if missing:
+            return Unknown(missing)
+        if name == "idle_gpus":
+            used = arguments["tp"] * arguments["pp"] * arguments["dp"]
+            return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
+        if name == "accepted_tokens":
+            accepted = self.accepted(arguments["draft_steps"])
+            return 1.0 if not arguments["draft_steps"] else accepted.value if accepted else None
+        if name == "draft_latency_ratio":
+            return self._ratio(arguments)
+        estimate = self.estimate(name, arguments)
+        return estimate.value if estimate.known else None
+
+    def estimate(self, name: str, arguments: dict[str, Any]) -> Any:
+        """The full `Estimate` of a metric, with range and inputs."""
+        from solver.cost import round_trips, token_latency
+
+        setting = self.setting(arguments)
+        key = (name, setting)
+        if key not in self._kept:
+            formula = token_latency if name == "token_latency_us" else round_trips
+            self._kept[key] = formula(self.prepared(), setting, self.accepted(setting.draft_steps))
+        return self._kept[key]
+
+    def setting(self, arguments: dict[str, Any]) -> Any:
+        """The cost model's layout record."""
+        from solver.cost import Setting
+        from solver.memory import BYTES, resolved_kv_dtype
+
+        values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
+        width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
+        return Setting(**values, kv_dtype_bytes=width)
+
+    def prepared(self) -> Any:
+        if self._prepared is None:
+            from solver.constants import load_costs
+            from solver.cost import prepare
+
+            data = self.index.data
+            links = [v for k, v in data.items() if k.startswith("links/")]
+            acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
+            costs = load_costs(data["sglang/costs"], links, acceptance)
+            self._prepared = prepare(self.facts.model, self.facts.hardware, costs, self.program.release)
+        return self._prepared
+
+    def accepted(self, steps: int) -> Any:
+        """Accepted tokens for a number of draft steps: stated in the request, else the measured row, else None."""
+        from solver.acceptance import accepted_tokens
+
+        if not steps:
+            return None
+        stated = self.facts.request.get("accept_length")
+        if stated:
+            return stated
+        if steps not in self._accepted:
+            rows = self.prepared().costs.acceptance
+            self._accepted[steps] = accepted_tokens(self.facts.model, steps, rows, DRAFT_METHOD)
+        return self._accepted[steps]
+
+    def _ratio(self, arguments: dict[str, Any]) -> Any:
+        """Latency here over the best latency with any measured number of draft steps in the same layout."""
+        from solver.acceptance import measured_steps
+
+        here = self.figure("token_latency_us", arguments)
+        if not here:
+            return None
+        tries = [{**arguments, "draft_steps": 0, "draft_tokens": 0}]
+        for steps in measured_steps(self.facts.model, self.prepared().costs.acceptance, DRAFT_METHOD):
+            tries.append({**arguments, "draft_steps": steps, "draft_tokens": steps + 1})
+        found = [v for t in tries if (v := self.figure("token_latency_us", t))]
+        return here / min([here, *found])

@@ -154,5 +154,3 @@ class _Fields:
     def finish(self) -> tuple[Word, ...]:
         self.end()
         return tuple(self.done)
-
-

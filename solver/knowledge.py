@@ -11,14 +11,11 @@ import yaml
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from solver.errors import KnowledgeError
 from solver.records import EnvVar, Flag, Release, Rule, Steps, Table, TraitForm, Traits
 
 Record = TypeVar("Record")
 ENGINE = "sglang"
-
-
-class KnowledgeError(ValueError):
-    """A knowledge file that cannot be loaded: names the file and what was expected."""
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,6 +25,8 @@ class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     description: str
     levels: tuple[dict[str, Any], ...]
+    levers: tuple[str, ...]
+    """What the solver may change for this goal: names of levers."""
     write_out: tuple[str, ...] = ()
 
 
@@ -46,6 +45,14 @@ class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     without: tuple[Any, ...] = ()
 
 
+class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the arguments of a formula (`memory`, `layout`) are made of: argument -> expression."""
+
+    formula: str
+    versions: str
+    arguments: dict[str, str]
+
+
 class Knowledge(msgspec.Struct, frozen=True):
     """All that is known about one engine, as loaded."""
 
@@ -58,6 +65,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     rules: dict[str, Rule]
     goals: dict[str, Goal]
     levers: tuple[Lever, ...]
+    arguments: tuple[Arguments, ...]
     models: dict[str, Traits]
     hardware: dict[str, Traits]
     traits: dict[str, TraitForm]
@@ -154,6 +162,7 @@ def load(root: Path) -> Knowledge:
         rules=_by_file_name(Rule, engine / "rules"),
         goals=_by_file_name(Goal, engine / "goals"),
         levers=_records(Lever, engine / "levers.yaml"),
+        arguments=_records(Arguments, engine / "estimates.yaml"),
         models=_by_file_name(Traits, root / "models"),
         hardware=_by_file_name(Traits, root / "hardware"),
         traits={t.name: t for t in _records(TraitForm, root / "traits.yaml")},

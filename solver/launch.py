@@ -18,7 +18,9 @@ from solver.quoting import quote, quote_live, quote_word
 from solver.records import Span
 from solver.script import Command, commands
 from solver.shell import Token
-from solver.wrappers import Wrapped, container_verb, find_entry, find_script, script_index, unwrap
+from solver.wrappers import Wrapped, container_verb, find_entry, find_sent, script_index, unwrap
+
+__all__ = ["Launch", "Word", "argv_of", "read_argv", "read_command", "read_commands", "shell_of"]
 
 Entry = Literal["launch_server", "serve"]
 
@@ -82,7 +84,10 @@ def argv_of(launch: Launch) -> tuple[str, ...]:
 
 
 def shell_of(launch: Launch) -> str:
-    """The launch as one line of shell text; `read_command` reads the same words and environment from it."""
+    """The launch as one line of shell text; `read_command` reads the same words and environment from it.
+
+    One thing is lost: `${A:-x}` counts as x again where the original text had assigned something unknown to A.
+    """
     line = " ".join(_assembled(launch, quote_live, quote_word))
     if script_index(launch.prefix) or container_verb(launch.prefix):
         return line
@@ -92,9 +97,8 @@ def shell_of(launch: Launch) -> str:
 def _assembled(launch: Launch, text_of: Callable[[str], str], word_of: Callable[[Word], str]) -> Iterator[str]:
     prefix = launch.prefix
     if at := script_index(prefix):
-        script = [*_assignments(launch.env), *map(quote_live, prefix[at:]), *map(quote_word, launch.words)]
         yield from map(text_of, prefix[:at])
-        inner = " ".join(script)
+        inner = shell_of(msgspec.structs.replace(launch, prefix=prefix[at:]))
         yield quote(inner) if text_of is quote_live else inner
         return
     verb = container_verb(prefix)
@@ -130,11 +134,17 @@ def _launches(text: str, env: Mapping[str, str | None], depth: int, bare: bool) 
 def _recognise(command: Command, text: str, depth: int, bare: bool) -> list[Launch]:
     """The launches that one simple command makes."""
     words = command.words
-    if entry := find_entry(words):
-        return [_made(command, text, entry[0], unwrap(words[: entry[0]], command.env), entry[1])]
-    script = find_script(words) if depth < DEEPEST else None
-    if script is not None:
-        return _in_script(command, text, script, depth)
+    shell = script_index([word.text for word in words])
+    if (entry := find_entry(words)) and (shell is None or entry[0] < shell):
+        at, start, name = entry
+        inside = unwrap(words[:start], command.env)
+        return [_made(command, text, start, inside, name)] if inside.inner <= at else []
+    if depth < DEEPEST and shell is not None:
+        outer = unwrap(words[:shell], command.env)  # the shell may also be the value of a container's option
+        return _in_script(command, text, shell, depth, outer) if outer.inner <= shell - 2 else []
+    if depth < DEEPEST and (sent := find_sent(words)):
+        outer = Wrapped((), {}) if words[0].text == "ssh" else Wrapped((), command.env)
+        return _in_script(command, text, sent, depth, outer)
     wrapped = unwrap(words, command.env) if container_verb([word.text for word in words]) else None
     if wrapped and "sglang" in (wrapped.image or "") and wrapped.inner < len(words):
         inside = unwrap(words[: wrapped.inner], command.env)
@@ -160,9 +170,10 @@ def _unexported(command: Command, wrapped: Wrapped) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in command.unexported + wrapped.lost if name not in wrapped.env))
 
 
-def _in_script(command: Command, text: str, index: int, depth: int) -> list[Launch]:
+def _in_script(command: Command, text: str, index: int, depth: int, outer: Wrapped) -> list[Launch]:
     """Launches in a word that is a command text, with spans of the outer text."""
-    outer = unwrap(command.words[:index], command.env)
+    if index >= len(command.words):
+        return []
     inside = _launches(command.words[index].text, outer.env, depth + 1, False)
     place = _places(command.words[index], command.sources[index])
     unexported = _unexported(command, outer)

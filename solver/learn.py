@@ -12,7 +12,6 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from packaging.version import Version
@@ -49,10 +48,10 @@ def merge(learned: Iterable[ReleaseCatalogue], known: Catalogue | None = None) -
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line. Exit 0 when everything was read, 2 when a path is no release."""
-    parser = argparse.ArgumentParser(prog="python -m solver.learn", description="Read flag and environment catalogues from wheels.")
+    parser = argparse.ArgumentParser(prog="python -m solver.learn", description="Read flag and environment catalogues.")
     parser.add_argument("paths", nargs="+", type=Path, metavar="WHEEL_OR_DIRECTORY")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="catalogue folder to update, knowledge/sglang")
-    parser.add_argument("--verified", nargs="*", default=(), metavar="RELEASE", help="mark releases as run against the oracle")
+    parser.add_argument("--verified", nargs="*", default=(), metavar="RELEASE", help="releases whose own code was run")
     options = parser.parse_args(argv)
     learned = []
     for path in options.paths:
@@ -68,8 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _line(item: ReleaseCatalogue) -> str:
-    counts: dict[str, Any] = {"flags": len(item.flags), "variables": len(item.env)}
-    return f"{item.release.version} ({item.release.date}): " + ", ".join(f"{n} {what}" for what, n in counts.items())
+    gaps = [f"{f.spellings[0]} ({', '.join(f.unread)})" for f in item.flags if f.unread]
+    unread = f"; could not read {', '.join(gaps)}" if gaps else ""
+    return f"{item.release.version} ({item.release.date}): {len(item.flags)} flags, {len(item.env)} variables{unread}"
 
 
 if __name__ == "__main__":

@@ -14,19 +14,21 @@ from typing import Any
 
 import msgspec
 
-from solver.learn_flags import plain
+from solver.learn_evaluate import Evaluator
 from solver.learn_source import Module, Package
-from solver.learn_values import Defined, Dotted, Evaluator, Made, Unknown
+from solver.learn_values import Defined, Dotted, Made, Unknown, plain
 
 ENVIRON = "sglang.srt.environ"
 _FOLDERS = ("sglang/srt/", "sglang/kernels/", "sglang/jit_kernel/", "sglang/cli/", "sglang/launch_server.py")
 _LEFT_OUT = re.compile(r"/(tests?|benchmarks?)/|/(test|bench)_[^/]*\.py$|/debug_utils/(comparator|schedule_simulator)/")
-_TYPES = {"EnvBool": "bool", "EnvInt": "int", "EnvFloat": "float", "EnvStr": "str", "EnvTuple": "list", "EnvJSON": "json"}
-_HELPERS = {"get_bool_env_var": "bool", "get_int_env_var": "int", "get_float_env_var": "float", "get_str_env_var": "str"}
+_TYPES = {"EnvBool": "bool", "EnvInt": "int", "EnvFloat": "float", "EnvTuple": "list", "EnvJSON": "json"}
+_HELPERS = {f"get_{kind}_env_var": kind for kind in ("bool", "int", "float", "str")}
 _TRUE, _FALSE = {"1", "true", "yes", "y", "on"}, {"0", "false", "no", "n", "off", ""}
 _INSTEAD = re.compile(r"--[a-z0-9][\w-]*(?:[= ][a-z_]+\b(?= instead| or ))?(?:=[\w-]+)?|SGLANG_\w+")
 _GETTERS = {"os.getenv", "os.environ.get", "environ.get", "getenv"}
 _HOLDERS = {"os.environ", "environ"}
+_WARNS = {"logger.warning", "warnings.warn", "logger.warning_once"}
+_READS = re.compile(r"\benviron\.get\(|\benviron\[|\bin os\.environ|getenv\(|_env_var\(")
 _NAME = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
@@ -56,13 +58,18 @@ def read_env(package: Package) -> tuple[Read, ...]:
             for read in _plain_reads(package, path):
                 reads.setdefault(read.name, Counter())[read] += 1
     for name, seen in reads.items():
-        usual = max(seen.items(), key=lambda item: (item[1], item[0].default is not None))[0]
+        usual = max(seen.items(), key=_weight)[0]
         held = found.get(name)
         if held is None:
             found[name] = usual
         elif name not in own:
             found[name] = msgspec.structs.replace(usual, deprecated=held.deprecated)
     return tuple(found[n] for n in sorted(found))
+
+
+def _weight(counted: tuple[Read, int]) -> tuple[int, bool, bool]:
+    read, times = counted
+    return times, read.default is not None, read.deprecated is None
 
 
 def _descriptors(module: Module) -> Iterator[Read]:
@@ -90,14 +97,22 @@ def _retired(module: Module) -> Iterator[Read]:
     """Variables that environ.py itself only warns about or moves to a new name."""
     for node in ast.walk(module.tree):
         match node:
-            case ast.Call(func=ast.Name(id="_print_deprecated_env"), args=[ast.Constant(value=new), ast.Constant(value=old)]):
-                yield Read(str(old), deprecated=str(new))
-            case ast.Call(func=ast.Name(id="_warn_deprecated_env_to_cli_flag"), args=[ast.Constant(value=old), text]):
-                yield Read(str(old), deprecated=_instead(text))
+            case ast.Call(func=ast.Name(id="_print_deprecated_env" | "_warn_deprecated_env_to_cli_flag" as helper)):
+                given = _by_parameter(node, module.bindings.get(helper))
+                old = given.get("old_name", given.get("env_name"))
+                new = given.get("new_name", given.get("suggestion"))
+                if isinstance(old, ast.Constant):
+                    yield Read(str(old.value), deprecated=_instead(new) if new is not None else "nothing")
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() as table) if "deprecated" in name.lower():
                 yield from _table(table)
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Dict() as table) if "deprecated" in name.lower():
                 yield from _table(table)
+
+
+def _by_parameter(call: ast.Call, helper: ast.stmt | None) -> dict[str, ast.expr]:
+    """Arguments by the helper's own parameter names: their order differs between releases."""
+    names = [a.arg for a in helper.args.args] if isinstance(helper, ast.FunctionDef) else []
+    return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}
 
 
 def _table(table: ast.Dict) -> Iterator[Read]:
@@ -106,25 +121,41 @@ def _table(table: ast.Dict) -> Iterator[Read]:
             yield Read(str(key.value), deprecated=_instead(value))
 
 
-def _instead(node: ast.AST) -> str:
-    """The first variable or flag named in the release's own advice, or `nothing`."""
+def _instead(node: ast.AST, besides: str = "") -> str:
+    """The first other variable or flag named in the release's own advice, or `nothing`."""
     texts = [str(n.value) for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    return next((m[0] for t in texts if (m := _INSTEAD.search(t))), "nothing")
+    return next((m for t in texts for m in _INSTEAD.findall(t) if m != besides), "nothing")
 
 
 def _plain_reads(package: Package, path: str) -> Iterator[Read]:
-    text = package.text(path)
-    if not re.search(r"environ\b|getenv|_env_var\(", text):
+    if not _READS.search(package.text(path)):
         return
     module = package.module(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
     if module is None:
         return
-    scope = Evaluator(module)
-    parents = {child: node for node in ast.walk(module.tree) for child in ast.iter_child_nodes(node)}
-    for node in ast.walk(module.tree):
+    scope, parents = Evaluator(module), dict[ast.AST, ast.AST]()
+    waiting: list[ast.AST] = [module.tree]
+    while waiting:
+        node = waiting.pop()
         read = _reading(node, scope, parents)
         if read is not None and _NAME.fullmatch(read.name):
-            yield read
+            yield msgspec.structs.replace(read, deprecated=_notice(node, read.name, parents))
+        children = list(ast.iter_child_nodes(node))
+        parents.update(dict.fromkeys(children, node))
+        waiting.extend(reversed(children))
+
+
+def _notice(node: ast.AST, name: str, parents: dict[ast.AST, ast.AST]) -> str | None:
+    """`if os.getenv("OLD") is not None: logger.warning(…)` and nothing else: the release only says that OLD is gone."""
+    test = node if isinstance(node, ast.Compare) else parents.get(node)
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot | ast.In)):
+        return None
+    branch = parents.get(test)
+    if not (isinstance(branch, ast.If) and branch.test is test):
+        return None
+    said = [s.value for s in branch.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+    warns = all(_dotted(c.func) in _WARNS for c in said) and len(said) == len(branch.body)
+    return _instead(ast.Module([ast.Expr(c) for c in said], []), besides=name) if warns else None
 
 
 def _reading(node: ast.AST, scope: Evaluator, parents: dict[ast.AST, ast.AST]) -> Read | None:
@@ -176,13 +207,14 @@ def _converted(kind: str, value: Any) -> Any:
 
 
 def _cast(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> str:
-    """`int(os.getenv(…))` is an int; comparing with "1" or ("true", "1"), directly or after `.lower()`, makes it a bool."""
+    """`int(os.getenv(…))` is an int; a comparison with "1" or ("true", "1"), also after `.lower()`, makes a bool."""
     above = parents.get(node)
     while isinstance(above, ast.Attribute) and above.attr in {"lower", "strip", "upper"}:
         node, above = parents[above], parents.get(parents[above])
     if isinstance(above, ast.Call) and isinstance(above.func, ast.Name) and above.func.id in {"int", "float"}:
         return above.func.id
     if isinstance(above, ast.Compare) and above.left is node and len(above.comparators) == 1:
-        words = {c.value.lower() for c in ast.walk(above.comparators[0]) if isinstance(c, ast.Constant) and isinstance(c.value, str)}
+        texts = [c.value for c in ast.walk(above.comparators[0]) if isinstance(c, ast.Constant)]
+        words = {t.lower() for t in texts if isinstance(t, str)}
         return "bool" if words and words <= _TRUE | _FALSE and words & {"0", "1", "true", "false"} else "str"
     return "str"

@@ -1,10 +1,10 @@
-"""Catalogue folder (releases.yaml, flags/, env/) <-> `Catalogue`. Output is deterministic: same releases, same bytes."""
+"""Catalogue folder (releases.yaml, flags/, env/) <-> `Catalogue`. Same releases, same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -18,10 +18,14 @@ _HEADER = (
     "# What the keys mean and how far the reading goes: docs/catalogues.md.\n"
 )
 _RENAMES = (
-    "# Names that a value had in earlier releases. `python -m solver.learn` adds what spellings prove and keeps every other line;\n"
-    "# a rename without a shared spelling is added here by hand, with a note.\n"
+    "# Names that a value had in earlier releases. `python -m solver.learn` adds what spellings prove and keeps\n"
+    "# every other entry; a rename without a shared spelling is added here by hand, with a note.\n"
 )
+_SPANS = ("a-c", "d", "e-g", "h-l", "m-n", "o", "p-s", "t-z")
 _WIDTH = 150
+
+
+Record = TypeVar("Record", bound=Strict)
 
 
 class _Flow(dict[str, Any]):
@@ -55,7 +59,8 @@ def read_catalogue(folder: Path) -> Catalogue:
                 flags[flag.id] = _unfolded(flag.forms, versions)
                 if path.stem != RETIRED:
                     topics[flag.id] = path.stem
-    env = {v.name: _unfolded(v.forms, versions) for p in sorted((folder / "env").glob("*.yaml")) for v in _records(p, EnvVar)}
+    variables = [v for p in sorted((folder / "env").glob("*.yaml")) for v in _records(p, EnvVar)]
+    env = {v.name: _unfolded(v.forms, versions) for v in variables}
     return Catalogue(releases, flags, env, topics, _records(folder / "flags" / "renames.yaml", Rename))
 
 
@@ -67,14 +72,17 @@ def write_catalogue(catalogue: Catalogue, folder: Path, verified: Sequence[str] 
     _write(folder / "releases.yaml", _HEADER, (_Flow(_quoted(_builtins(r), "version", "date")) for r in releases))
     renames = ({k: _plainly(v) for k, v in _quoted(_builtins(r), "since").items()} for r in catalogue.renames)
     _write(folder / "flags" / "renames.yaml", _RENAMES, renames)
-    flags, env = ranges(catalogue)
     pages: dict[Path, list[dict[str, Any]]] = {}
+    flags, env = ranges(catalogue)
     for flag in flags:
-        pages.setdefault(folder / "flags" / f"{topic_of(catalogue, flag)}.yaml", []).append({"id": flag.id, "forms": _forms(flag)})
+        path = folder / "flags" / f"{topic_of(catalogue, flag)}.yaml"
+        pages.setdefault(path, []).append({"id": flag.id, "forms": _forms(flag)})
     for variable in env:
-        pages.setdefault(folder / "env" / f"{_page(variable.name)}.yaml", []).append({"name": variable.name, "forms": _forms(variable)})
-    for path in {*folder.glob("flags/*.yaml"), *folder.glob("env/*.yaml")} - pages.keys() - {folder / "flags" / "renames.yaml"}:
-        path.unlink()
+        path = folder / "env" / f"{_page(variable.name)}.yaml"
+        pages.setdefault(path, []).append({"name": variable.name, "forms": _forms(variable)})
+    for path in {*folder.glob("flags/*.yaml"), *folder.glob("env/*.yaml")} - pages.keys():
+        if path.name != "renames.yaml":
+            path.unlink()
     for path, items in pages.items():
         _write(path, _HEADER, items)
 
@@ -84,7 +92,7 @@ def _page(name: str) -> str:
     if not name.startswith(("SGLANG_", "SGL_")):
         return "others"
     first = name.split("_", 2)[1][:1].lower() if "_" in name else "a"
-    return next(f"sglang-{span}" for span in ("a-c", "d-d", "e-g", "h-l", "m-n", "o-o", "p-s", "t-z") if span[0] <= first <= span[2])
+    return next(f"sglang-{span}" for span in _SPANS if span[0] <= first <= span[-1])
 
 
 def _forms(item: Flag | EnvVar) -> list[_Flow]:
@@ -109,10 +117,11 @@ def _write(path: Path, header: str, items: Iterable[Any]) -> None:
     path.write_text(header + body, encoding="utf-8")
 
 
-def _records(path: Path, kind: type[Any]) -> tuple[Any, ...]:
+def _records(path: Path, kind: type[Record]) -> tuple[Record, ...]:
     if not path.exists():
         return ()
-    return tuple(msgspec.convert(yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or [], list[kind]))
+    items = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) or []
+    return tuple(msgspec.convert(item, kind) for item in items)
 
 
 def _unfolded(forms: Sequence[Any], versions: list[str]) -> dict[str, Any]:

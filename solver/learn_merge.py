@@ -1,7 +1,8 @@
 """One more release's arguments and variables + the catalogue so far -> the catalogue over all releases.
 
-Every argument gets its canonical id here: the name of its value (argparse's `dest`) in the newest release that has it. A
-spelling that only writes another argument's value keeps an entry of its own, so that each release has at most one form an id.
+Every argument gets its canonical id here: the name of its value (argparse's `dest`) in the newest release that has it.
+A spelling that only writes another argument's value keeps an entry of its own, so that an id has at most one form in a
+release.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def add_release(known: Catalogue, release: Release, flags: Iterable[Registered],
     before = [r.version for r in releases if Version(r.version) < Version(version)]
     renames = {r.old: r for r in known.renames}
     if before:
-        renames.update({r.old: r for r in _detected(forms, before[-1], version, registered, primary) if r.old not in renames})
+        for rename in _detected(forms, before[-1], version, registered, primary):
+            renames.setdefault(rename.old, rename)
     topics = dict(known.topics)
     for item in registered:
         canonical = _canonical(item.dest, renames)
@@ -67,7 +69,8 @@ def add_release(known: Catalogue, release: Release, flags: Iterable[Registered],
             topics[form_id] = item.topic
     variables = {n: {v: f for v, f in held.items() if v != version} for n, held in known.env.items()}
     for read in env:
-        variables.setdefault(read.name, {})[version] = EnvForm("", read.type, read.default, read.computed, read.deprecated)
+        form = EnvForm("", read.type, read.default, read.computed, read.deprecated)
+        variables.setdefault(read.name, {})[version] = form
     forms = _renamed(forms, renames)
     return Catalogue(tuple(releases), forms, variables, topics, tuple(renames[o] for o in sorted(renames)))
 
@@ -87,7 +90,8 @@ def _spelled(item: Registered) -> str:
 
 def _form(item: Registered, form_id: str, into: str | None) -> FlagForm:
     values = {n: getattr(item, n) for n in FlagForm.__struct_fields__ if n not in {"versions", "dest", "into"}}
-    return FlagForm(versions="", dest=None if item.dest == form_id else item.dest, into=into, **values)
+    told = item.dest == form_id == _spelled(item)
+    return FlagForm(versions="", dest=None if told else item.dest, into=into, **values)
 
 
 def _canonical(dest: str, renames: Mapping[str, Rename]) -> str:
@@ -105,7 +109,7 @@ def _detected(
 ) -> Iterable[Rename]:
     """Values that changed their name between two releases while a spelling shows that they are the same.
 
-    Either a spelling of the old owner belongs to the new owner, or the old name became an alias that hands its value on.
+    Either a spelling of the old owner belongs to the new one, or the old name became an alias that hands its value on.
     """
     for form_id, held in forms.items():
         form = held.get(before)

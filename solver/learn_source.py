@@ -1,6 +1,6 @@
 """Wheel or unpacked directory -> parsed modules of one release, looked up by dotted name. Nothing is imported.
 
-`Package` hides whether the files lie in a wheel (zip) or in a directory, `Module` finds what a top-level name is bound to.
+`Package` hides whether the files lie in a wheel (zip) or a directory, `Module` finds what a top-level name is bound to.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Package:
                 found = re.search(r"^Version: (\S+)$", self.text(name), re.MULTILINE)
                 if found:
                     return found[1]
-        raise ValueError(f"{self.where}: no sglang-*.dist-info/METADATA with a version; give an unpacked wheel or a .whl file")
+        raise ValueError(f"{self.where}: no release of SGLang (no sglang-*.dist-info); give a .whl or an unpacked one")
 
     @cached_property
     def date(self) -> str:

@@ -7,12 +7,14 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from solver.check import Result, check
+import msgspec
+
+from solver.check import Result
 from solver.compiled import Store
 from solver.conditions import ConditionError, Node, names_in, parse, walk
-from solver.context import Options, build, machine_cases
+from solver.context import Options, build, check_context
 from solver.errors import RequestError
-from solver.estimates import ESTIMATES
+from solver.estimates import NAMES
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
 from solver.records import Example, Fix, Rule
@@ -128,7 +130,7 @@ def _unknown_name(space: str, name: str, rule: Rule, knowledge: Knowledge, relea
         "given": knowledge.flags,
         "env": knowledge.env,
         "let": rule.let,
-        "estimate": ESTIMATES,
+        "estimate": NAMES,
         "request": {"context": 0, "concurrency": 0},
     }
     if space in known:
@@ -169,10 +171,7 @@ def run_example(store: Store, example: Example) -> tuple[Launch, Result, Any]:
     launch = read_argv(shlex.split(example.args), env=example.env)
     options = Options(model=example.model, hardware=example.hardware, engine_version=example.release)
     context = build(store, launch, options)
-    result = check(
-        store, context.resolver, context.facts, ESTIMATES, context.problems, lambda: machine_cases(store.index)
-    )
-    return launch, result, context
+    return launch, check_context(context), context
 
 
 def fires(rule: Rule, result: Result) -> bool:
@@ -211,7 +210,7 @@ def _fixes(rule: Rule, example: Example, result: Result, context: Any, store: St
             if fix.upgrade or fix.checkpoint:
                 continue
             facts = apply_fix(context.facts, fix)
-            after = check(store, context.resolver, facts, ESTIMATES, (), lambda: machine_cases(store.index))
+            after = check_context(msgspec.structs.replace(context, facts=facts, problems=()))
             errors = {f.rule for f in after.findings if f.severity == "error" and not f.conditional_on and not f.after}
             if rule.id in errors:
                 yield f"fix {number} does not remove the finding"
@@ -221,8 +220,6 @@ def _fixes(rule: Rule, example: Example, result: Result, context: Any, store: St
 
 def apply_fix(facts: Any, fix: Fix) -> Any:
     """The facts with a fix's edits made."""
-    import msgspec
-
     given = {k: v for k, v in facts.given.items() if k not in fix.unset}
     given.update({k: v for k, v in fix.set.items() if v is not None})
     given = {k: v for k, v in given.items() if fix.set.get(k, v) is not None}

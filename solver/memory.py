@@ -14,8 +14,8 @@ Values = Mapping[str, Any]
 GIB = 2**30
 BYTES = {"bf16": 2.0, "bfloat16": 2.0, "fp16": 2.0, "float16": 2.0, "fp32": 4.0, "float32": 4.0, "fp8": 1.0}
 BYTES |= {"fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "fp4_e2m1": 0.5 + 1 / 16, "fp4": 0.5 + 1 / 16}
-#: What a rank holds before its weights count: CUDA context, and NCCL and its buffers from two GPUs on. The second figure is
-#: solved from a public log (Qwen3-235B-A22B-FP8 on 4x H100, mem fraction 0.93: 367,404 tokens;
+#: What a rank holds before its weights count: the CUDA context, and from two GPUs on NCCL and its buffers. The second
+#: figure is solved from a public log (Qwen3-235B-A22B-FP8 on 4x H100, mem fraction 0.93: 367,404 tokens;
 #: https://github.com/vllm-project/vllm/issues/21348), which gives 2.6; the first is an estimate.
 OVERHEAD_GIB = (1.0, 2.5)
 
@@ -66,11 +66,11 @@ class Memory(msgspec.Struct, frozen=True):
 def weights_gib_per_gpu(model: Values, tp: int, pp: int = 1, ep: int = 1, attention_dp: int = 1) -> float:
     """GiB of target weights on the fullest GPU.
 
-    Experts are split over the tensor-parallel group whether by expert (`ep`) or by width; attention over tp / attention_dp
-    ranks; router, norms, latent down-projections and indexer are whole on each. Embeddings are split by vocabulary, except
-    that DP attention keeps the input table whole (SGLang 0.5.10, models/deepseek_v2.py). A pipeline stage holds
-    its share of the layers and at most one of the two tables. Key-value projections that are repeated because there are
-    more ranks than KV heads are not counted (under 0.1 GiB for the models in the catalogue).
+    Experts are split over the tensor-parallel group whether by expert (`ep`) or by width; attention over
+    tp / attention_dp ranks; router, norms, latent down-projections and indexer are whole on each. Embeddings are split
+    by vocabulary, except that DP attention keeps the input table whole (SGLang 0.5.10, models/deepseek_v2.py).
+    A pipeline stage holds its share of the layers and at most one of the two tables. Key-value projections that are
+    repeated because there are more ranks than KV heads are not counted (Qwen3.5-397B at tp 8: 0.05 GiB).
     """
     count = model.get("experts") or 1
     share = -(-count // ep) / count / (tp // ep or 1)
@@ -89,7 +89,8 @@ def kv_bytes_per_token_per_gpu(model: Values, tp: int, kv_dtype: str = "auto", p
     Attention with heads: layers x max(1, kv heads / tp) x (key size + value size) x bytes, over full-attention layers
     and, in models with windows, sliding layers. Latent attention: layers x (rank + rope) on every rank, and per sparse
     layer one FP8 index key with a float32 scale per 128 (SGLang 0.5.10, model_runner_kv_cache_mixin.py,
-    get_cell_size_per_token). Recurrent layers cost nothing here.
+    get_cell_size_per_token). Recurrent layers cost nothing here. For DeepSeek V4 (sparse_attention csa), whose cache
+    holds compressed tokens, the result is an upper bound.
     """
     width = BYTES[resolved_kv_dtype(model, kv_dtype)]
     full, sliding = layer_bytes(model, tp, width)
@@ -140,8 +141,11 @@ def state_bytes(model: Values, tp: int, ssm_dtype: str | None = None, pp: int = 
 
 
 def slots_per_request(strategy: str, radix_cache: bool = True, overlap: bool = True) -> int:
-    """State slots that one running request takes from the pool: 1 without the radix cache, else 3; `extra_buffer` adds a
-    pair to alternate between when overlap scheduling is on, one without (SGLang 0.5.10, _calculate_mamba_ratio)."""
+    """State slots that one running request takes from the pool.
+
+    1 without the radix cache, else 3; `extra_buffer` adds a pair to alternate between when overlap scheduling is on,
+    and one without (SGLang 0.5.10, model_runner_kv_cache_mixin.py, _calculate_mamba_ratio).
+    """
     if not radix_cache:
         return 1
     extra = (2 if overlap else 1) if strategy.startswith("extra_buffer") else 0
@@ -196,7 +200,8 @@ def fits(model: Values, hardware: Values, settings: Settings) -> Memory:
     tokens = max(0, int(rest * GIB / pool_cell(model, settings, split, cell))) if cell else 0
     drafts = settings.draft_tokens > 0 and settings.mtp_draft
     draft = draft_gib_per_gpu(model, settings.tp, tokens, settings.kv_dtype) if drafts else 0.0
-    return verdict(model, settings, split, Sizes(have, static, weights, draft, max(rest, 0.0), state_pool, tokens, slots))
+    sizes = Sizes(have, static, weights, draft, max(rest, 0.0), state_pool, tokens, slots)
+    return verdict(model, settings, split, sizes)
 
 
 class Sizes(msgspec.Struct, frozen=True):

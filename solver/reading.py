@@ -7,42 +7,20 @@ misspelled with underscores is read as the flag it means.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
+from solver.config_file import merge_config
 from solver.expansion import Word
-from solver.options import Index, Option, count_values, dest_of, find_option, index, spellings_of, takes_no_value
+from solver.options import Index, Option, count_values, dest_of, find_option, index, takes_no_value
+from solver.problems import REFUSALS, Problem
 from solver.records import FlagForm, Span
+from solver.serving import read_serve
 from solver.values import adapter, convert, expected
 
-# Problems with which the launcher stops; the other kinds are worth a word only.
-REFUSALS = frozenset(
-    ("unknown-flag", "ambiguous-abbreviation", "missing-value", "unexpected-value", "invalid-type", "invalid-choice")
-    + ("underscore-spelling", "missing-required", "config-refused", "help")
-)
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """Something is wrong with one flag or argument.
-
-    `given` is the offending text as typed: the value for `invalid-type`, `invalid-choice` and `unexpected-value`,
-    else the flag. `detail` by kind: unknown-flag {nearest, values}; ambiguous-abbreviation {candidates, values};
-    missing-value {expected, count}; unexpected-value {spelled}; invalid-type {spelled, expected}; invalid-choice
-    {spelled, choices}; repeated-flag {values, kept}; deprecated-spelling {instead}; underscore-spelling {instead};
-    missing-required {}; config-refused {reason}; config-unread {}; config-ignored {}; unknown-words {}; help {}.
-    """
-
-    kind: str
-    flag: str | None
-    given: str
-    detail: dict[str, Any] = {}
-    span: Span | None = None
-
-    @property
-    def refuses(self) -> bool:
-        """Whether the launcher stops here."""
-        return self.kind in REFUSALS
+__all__ = ["REFUSALS", "Problem", "Reading", "read_flags"]
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -72,13 +50,10 @@ def read_flags(
     """
     reader = _Reader(flags)
     if serve:
-        from solver.serving import read_serve
-
         words, found = read_serve(words, features)
         reader.problems += found
     if any(word.text == "--config" for word in words):
-        from solver.config_file import merge_config
-
+        reader.file = next((after.span for word, after in pairwise(words) if word.text == "--config"), None)
         words, found = merge_config(words, flags, read_file, features)
         reader.problems += found
     reader.read(words)
@@ -93,10 +68,12 @@ class _Reader:
         self.index: Index = index(flags)
         self.seen: set[str] = set()
         self.values: dict[str, list[Any]] = {}
+        self.origins: dict[str, Span | None] = {}
         self.spans: dict[str, Span] = {}
         self.spelled: dict[str, str] = {}
         self.unknown: dict[str, None] = {}
         self.problems: list[Problem] = []
+        self.file: Span | None = None  # where `--config FILE` stands: what it gives may be given again
 
     def read(self, words: Sequence[Word]) -> None:
         options = self._classify(words)
@@ -134,7 +111,8 @@ class _Reader:
             self._problem("unknown-words", None, word.text, [word])
             return 0
         if not option.spelling and (meant := self._dashed(option, name)):
-            self._problem("underscore-spelling", self.index.spellings[meant.spelling], name, [word], instead=meant.spelling)
+            flag = self.index.spellings[meant.spelling]
+            self._problem("underscore-spelling", flag, name, [word], instead=meant.spelling)
             option = meant
         if not option.spelling:
             return self._unread(word, option, name, following)
@@ -155,7 +133,8 @@ class _Reader:
         """An option that names no flag, or several; the words after it are taken for its values."""
         values = [w.text for w in following] if option.value is None else [option.value]
         if option.candidates:
-            self._problem("ambiguous-abbreviation", None, name, [word], candidates=list(option.candidates), values=values)
+            candidates = list(option.candidates)
+            self._problem("ambiguous-abbreviation", None, name, [word], candidates=candidates, values=values)
         else:
             self._problem("unknown-flag", None, name, [word], nearest=_nearest(name, self.index), values=values)
         return len(following)
@@ -165,6 +144,8 @@ class _Reader:
         target = self.index.owners.get(dest_of(form), flag)
         spelled = word.text.partition("=")[0]
         self.seen |= {flag, target}
+        if flag == "config":  # the one spelling that is read has been taken out before
+            self._problem("config-ignored", flag, word.text, [word])
         if form.deprecated:
             self._problem("deprecated-spelling", flag, spelled, [word], instead=form.deprecated)
         explicit = option.value is not None
@@ -208,13 +189,15 @@ class _Reader:
             self._keep(target, form, _stored(form, spelling, typed), spelled, whole)
 
     def _keep(self, target: str, form: FlagForm, value: Any, spelled: str, words: list[Word]) -> None:
-        kept = self.values.setdefault(target, [])
+        before = self.values.get(target, [])
+        kept = self.values[target] = [] if self.file and self.origins.get(target) == self.file else before
+        self.origins[target] = words[0].span
         if form.action in ("append", "extend"):
             merged = [*(kept[-1] if kept else []), *(value if form.action == "extend" else [value])]
             self.values[target] = [merged]
             return
         kept.append(value)
-        if kept[-1] != kept[0] and len(kept) > 1:
+        if any(earlier != value for earlier in kept):
             self.problems = [p for p in self.problems if p.kind != "repeated-flag" or p.flag != target]
             self._problem("repeated-flag", target, spelled, words, values=list(kept), kept=value)
 

@@ -39,11 +39,11 @@ class Release(Strict, frozen=True):
 class FlagForm(Strict, frozen=True):
     """How one flag looks in a range of releases.
 
-    `type` is int, float, str, json, flag (takes no value) or the name of the engine's own parser of the value; `nargs` as in
-    argparse. `const` is what a bare flag stores. `dest` is the release's own name of the value, where it is not the flag's id.
-    `deprecated`: what to write instead (a spelling, a variable, or `nothing`). `into`: the spelling has no value of its own,
-    it writes the flag of that id. `refused`: the parser knows the spelling only to stop on it. `computed`: the default
-    depends on the machine. See docs/catalogues.md.
+    `type` is int, float, str, json, flag (takes no value) or the name of the engine's own parser of the value; `nargs`
+    as in argparse. `const` is what a bare flag stores. `dest` is the release's own name of the value, where the flag's
+    id and its first long spelling do not both say it already. `deprecated`: what to write instead (a spelling, a
+    variable, or `nothing`). `into`: the spelling has no value of its own, it writes the flag of that id. `refused`: the
+    parser knows the spelling only to stop on it. `computed`: the default depends on the machine (docs/catalogues.md).
     """
 
     versions: str
@@ -72,8 +72,8 @@ class Flag(Strict, frozen=True):
 class EnvForm(Strict, frozen=True):
     """How one environment variable is read in a range of releases.
 
-    `type`: bool, int, float, str, list (comma-separated), json. `computed`: the default depends on the machine or on another
-    variable. `deprecated`: the release only warns about it or moves its value; what to write instead, or `nothing`.
+    `type`: bool, int, float, str, list (comma-separated), json. `computed`: the default depends on the machine or on
+    another variable. `deprecated`: the release warns about it or moves its value; what to write instead, or `nothing`.
     """
 
     versions: str

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from solver.expansion import Word
-from solver.reading import Problem
+from solver.problems import Problem
 
 
 def read_serve(words: Sequence[Word], features: Collection[str]) -> tuple[list[Word], list[Problem]]:
@@ -34,7 +34,8 @@ def _without_model_type(words: Sequence[Word], problems: list[Problem]) -> list[
         word = words[at]
         if word.text == "--model-type":
             if at + 1 == len(words):
-                problems.append(Problem("missing-value", None, word.text, {"expected": "a text", "count": 1}, word.span))
+                detail = {"expected": "a text", "count": 1}
+                problems.append(Problem("missing-value", None, word.text, detail, word.span))
             at += 1
         elif not word.text.startswith("--model-type="):
             kept.append(word)
@@ -50,7 +51,7 @@ def _names_model(words: Sequence[Word], features: Collection[str]) -> bool:
 
 
 def _unnamed(words: Sequence[Word]) -> list[Problem]:
-    """An alias or abbreviation that argparse would understand, but that the subcommand does not look for."""
-    short = [word for word in words if word.text.partition("=")[0] == "--model"]
+    """An alias that argparse would understand, but that the subcommand does not look for."""
     detail = {"instead": "--model-path"}
-    return [Problem("serve-model-unseen", "model_path", word.text.partition("=")[0], detail, word.span) for word in short]
+    aliases = [word for word in words if word.text.partition("=")[0] == "--model"]
+    return [Problem("serve-model-unseen", "model_path", "--model", detail, word.span) for word in aliases]

@@ -47,9 +47,7 @@ _BLANKS = re.compile(r"(?:[ \t\r]|\\\r?\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
 PLACEHOLDER = re.compile(r"<[A-Za-z][\w ./:-]*>")
 _PROCESS = re.compile(r"[<>]\(")
-_OPERATOR = re.compile(
-    r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)"
-)
+_OPERATOR = re.compile(r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
 _PLAIN = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>]+")
 _QUOTED = re.compile(r"[^\"\\`$]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

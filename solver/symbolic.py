@@ -15,17 +15,13 @@ from typing import Any
 import msgspec
 
 from solver.compiled import CompiledRule
-from solver.conditions import Node, Unknown, evaluator, names_in
-from solver.constraints import Ban, Definition, Level, Model, Variable
+from solver.conditions import Node, Unknown, evaluator, fold_release, names_in, parse
+from solver.constraints import Ban, Definition, Lazy, Level, Model, Variable
 from solver.facts import Facts, State
 from solver.pipeline import Resolver
 
-MAX_ROWS = 6000
-"""Largest table that one condition or formula may need; beyond it the model is refused rather than slow."""
-
-
-class TooLarge(Exception):
-    """A condition mentions so many free values that its table would not fit."""
+MAX_ROWS = 400
+"""Largest table of one condition; what would need a larger one is computed on demand (`Lazy`)."""
 
 
 class Var(msgspec.Struct, frozen=True):
@@ -118,76 +114,73 @@ class Builder:
     def get(self, space: str, name: str) -> Any:
         """State access for evaluators: variables read their value from the current binding."""
         value = self.state.get(space, name) if space != "estimate" else self.state.estimates[name](self)
-        return self.binding[value.name] if type(value) is Var else value
+        if type(value) is Var:
+            return self.binding[value.name]
+        return value.run(self.binding) if type(value) is Lazy else value
 
     def origin(self, space: str, name: str) -> str:
         return self.state.origin(space, name)
 
-    def _inputs(self, names: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-        """The model variables that a list of names depends on right now."""
+    def _inputs(self, names: tuple[tuple[str, str], ...]) -> tuple[tuple[str, ...], bool]:
+        """The variables that a list of names depends on right now, and whether one of them is computed on demand."""
         found: dict[str, None] = {}
+        lazy = False
         for space, name in names:
             if space == "estimate":
-                found.update(dict.fromkeys(self._inputs(self.state.estimates[name].inputs)))
-            else:
-                value = self.state.get(space, name)
-                if type(value) is Var:
-                    found[value.name] = None
-        return tuple(found)
+                inner, _ = self._inputs(self.state.estimates[name].inputs)
+                found.update(dict.fromkeys(inner))
+                lazy = True
+                continue
+            value = self.state.get(space, name)
+            if type(value) is Var:
+                found[value.name] = None
+            elif type(value) is Lazy:
+                found.update(dict.fromkeys(value.inputs))
+                lazy = True
+        return tuple(found), lazy
 
     def value(self, node: Node, stem: str) -> Any:
-        """A node's value: plain where it depends on no choice, else a variable."""
+        """A node's value: plain where it depends on no choice, a variable, or `Lazy`."""
         if node[0] in ("and", "or"):
             return self._junction(node[0], [self.value(n, stem) for n in node[1]], stem)
         if node[0] == "not":
             return self._junction("and", [self.value(node[1], stem)], stem, negate=True)
-        inputs = self._inputs(names_in(node))
+        if node[0] == "name":
+            held = self.state.get(node[1], node[2]) if node[1] != "estimate" else None
+            if type(held) in (Var, Lazy):
+                return held
+        inputs, lazy = self._inputs(names_in(node))
         run = evaluator(node, self.resolver.program.tables)
         if not inputs:
             return run(self)
-        return self._tabulate(stem, inputs, run)
-
-    def _tabulate(self, stem: str, inputs: tuple[str, ...], run: Any) -> Any:
-        if prod(len(self.variables[i].domain) for i in inputs) > MAX_ROWS:
-            return self._over_base(stem, inputs, run)
+        if lazy or prod(len(self.variables[i].domain) for i in inputs) > MAX_ROWS:
+            return Lazy(inputs, self._on_demand(run))
         rows = {}
         for combo in product(*(self.variables[i].domain for i in inputs)):
             self.binding = dict(zip(inputs, combo, strict=True))
             rows[combo] = _settled(run(self))
         return self._define(stem, inputs, rows)
 
-    def _over_base(self, stem: str, inputs: tuple[str, ...], run: Any) -> Any:
-        """Tabulate over the choices behind the inputs, when the inputs' own combinations are too many."""
-        needed = self._behind(inputs)
-        bases = tuple(b for b in self.base if b in needed)
-        if prod(len(self.variables[b].domain) for b in bases) > MAX_ROWS:
-            raise TooLarge(f"{stem} depends on {', '.join(bases)}")
-        order = [d for d in self.definitions.values() if d.name in needed]
-        rows = {}
-        for combo in product(*(self.variables[b].domain for b in bases)):
-            self.binding = dict(zip(bases, combo, strict=True))
-            for definition in order:
-                self.binding[definition.name] = definition.value(tuple(self.binding[i] for i in definition.inputs))
-            rows[combo] = _settled(run(self))
-        return self._define(stem, bases, rows)
+    def _on_demand(self, run: Any) -> Any:
+        """`run` against the values as they stand now, whatever is written later."""
+        spaces = {space: dict(values) for space, values in self.state.spaces.items() if space in ("flag", "env", "let")}
+        frozen = _Frozen(self, {**self.state.spaces, **spaces})
 
-    def _behind(self, names: tuple[str, ...]) -> set[str]:
-        found: set[str] = set()
-        stack = list(names)
-        while stack:
-            name = stack.pop()
-            if name not in found:
-                found.add(name)
-                stack.extend(self.definitions[name].inputs if name in self.definitions else ())
-        return found
+        def compute(values: Mapping[str, Any]) -> Any:
+            return _settled(run(frozen.bound(values)))
+
+        return compute
 
     def _junction(self, kind: str, parts: list[Any], stem: str, negate: bool = False) -> Any:
         """and/or over values and boolean variables; unknown parts count as false."""
         deciding = kind == "or"
         inputs: dict[str, None] = {}
+        lazy = [part for part in parts if type(part) is Lazy]
         for part in parts:
             if type(part) is Var:
-                inputs[self._truth(part).name] = None
+                inputs[self.truth(part).name] = None
+            elif type(part) is Lazy:
+                continue
             elif type(part) is Unknown or part is DOUBT:
                 if not deciding:
                     return False
@@ -195,9 +188,11 @@ class Builder:
                 return True
             elif bool(part) is negate and not deciding:
                 return False
+        names = tuple(inputs)
+        if lazy:
+            return _lazy_junction(deciding, negate, names, lazy)
         if not inputs:
             return not deciding
-        names = tuple(inputs)
         if len(names) == 1 and not negate:
             return Var(names[0])
         seen = (kind, negate, names)
@@ -207,7 +202,16 @@ class Builder:
             self._seen[seen] = self._variable(name, (False, True))
         return self._seen[seen]
 
-    def _truth(self, var: Var) -> Var:
+    def chosen(self, name: str) -> Var | None:
+        """A boolean variable for "the solver gives this choice a value"; None when it has no alternative."""
+        given = self._table(f"{name} given", (name,), lambda v: v is not None)
+        return given if type(given) is Var else None
+
+    @property
+    def release(self) -> str:
+        return self.resolver.program.release
+
+    def truth(self, var: Var) -> Var:
         """A boolean variable for a variable's truth."""
         domain = self.variables[var.name].domain
         if all(isinstance(v, bool) for v in domain):
@@ -221,6 +225,12 @@ class Builder:
             self._variable(name, (value,))
             self.definitions[name] = Definition(name, (), {(): value})
         return Var(name)
+
+    def expression(self, text: str) -> Any:
+        """The value of an expression over the values as they stand now."""
+        from packaging.version import Version
+
+        return self.value(fold_release(parse(text), Version, self.release), text)
 
     # ---------------------------------------------------------------- rules
 
@@ -253,11 +263,15 @@ class Builder:
         self._record(rule, self._junction("and", [applies, self._junction("or", broken, rule.id)], rule.id))
 
     def _record(self, rule: CompiledRule, fires: Any) -> None:
-        if type(fires) is Var:
+        if type(fires) is Lazy:
             if rule.severity == "error":
-                self.bans.append(Ban(self._truth(fires).name, rule.id))
+                self.bans.append(Ban(fires, rule.id))
+            # a warning that needs a formula is shown in the answer, but does not steer it
+        elif type(fires) is Var:
+            if rule.severity == "error":
+                self.bans.append(Ban(self.truth(fires).name, rule.id))
             else:
-                self.warnings.append((self._truth(fires).name, rule))
+                self.warnings.append((self.truth(fires).name, rule))
         elif _settled(fires):
             if rule.severity == "error":
                 self.fixed.append(rule.id)
@@ -292,12 +306,15 @@ class Builder:
         if rule.report == "change":
             return changed
         choice = self._choices.get(key)
+        if type(changed) is Lazy:
+            return False if choice else changed
         if choice and _same(before, self._first.get(key)):
-            given = self._table(f"{choice.key}?", (choice.key,), lambda v: v is not None)
-            return self._junction("and", [changed, given], rule.id)
+            return self._junction("and", [changed, self.chosen(choice.key) or True], rule.id)
         return changed if self.state.origin(*key) == "given" else False
 
     def _compare(self, left: Any, right: Any, stem: str) -> Any:
+        if type(left) is Lazy or type(right) is Lazy:
+            return _lazily(lambda a, b: _key(_settled(a)) != _key(_settled(b)), left, right)
         inputs = tuple(dict.fromkeys(v.name for v in (left, right) if type(v) is Var))
 
         def differ(*combo: Any) -> bool:
@@ -309,10 +326,12 @@ class Builder:
 
     def _either(self, test: Any, then: Any, otherwise: Any, stem: str) -> Any:
         """`then` where the test holds, else `otherwise`."""
-        if type(test) is not Var:
+        if type(test) not in (Var, Lazy):
             return then if _settled(test) else otherwise
         if _same(then, otherwise):
             return otherwise
+        if Lazy in (type(test), type(then), type(otherwise)) or self._rows(test, then, otherwise) > MAX_ROWS:
+            return _lazily(lambda t, a, b: a if t else b, test, then, otherwise)
         inputs = tuple(dict.fromkeys(v.name for v in (test, then, otherwise) if type(v) is Var))
 
         def pick(*combo: Any) -> Any:
@@ -322,6 +341,9 @@ class Builder:
 
         return self._table(stem, inputs, pick)
 
+    def _rows(self, *values: Any) -> int:
+        return prod(len(self.variables[v.name].domain) for v in values if type(v) is Var)
+
     # --------------------------------------------------------------- result
 
     def model(self, levels: tuple[Level, ...]) -> Model:
@@ -329,7 +351,8 @@ class Builder:
         final = {}
         for space in ("flag", "env"):
             for name, value in self.state.spaces[space].items():
-                final[f"{space}.{name}"] = value.name if type(value) is Var else ("const", value)
+                plain = ("const", value)
+                final[f"{space}.{name}"] = value.name if type(value) is Var else value if type(value) is Lazy else plain
         return Model(
             variables=self.variables,
             base=tuple(self.base),
@@ -339,6 +362,64 @@ class Builder:
             final=final,
             fixed_violations=tuple(self.fixed),
         )
+
+
+class _Frozen:
+    """The builder's values at one point, read under a binding of variables."""
+
+    __slots__ = ("builder", "spaces", "values")
+
+    def __init__(self, builder: Builder, spaces: dict[str, dict[str, Any]]) -> None:
+        self.builder, self.spaces = builder, spaces
+        self.values: Mapping[str, Any] = {}
+
+    def bound(self, values: Mapping[str, Any]) -> _Frozen:
+        self.values = values
+        return self
+
+    def get(self, space: str, name: str) -> Any:
+        if space == "estimate":
+            return self.builder.state.estimates[name](self)
+        values = self.spaces.get(space, {})
+        value = values[name] if name in values else self.builder.state.get(space, name)
+        if type(value) is Var:
+            return self.values[value.name]
+        return value.run(self.values) if type(value) is Lazy else value
+
+
+def _read(value: Any, values: Mapping[str, Any]) -> Any:
+    """A plain value, a variable's or a lazy one, under a binding."""
+    if type(value) is Var:
+        return values[value.name]
+    return value.run(values) if type(value) is Lazy else _settled(value)
+
+
+def _lazily(function: Any, *parts: Any) -> Lazy:
+    """A function of values of any kind, computed on demand."""
+    inputs: dict[str, None] = {}
+    for part in parts:
+        names = (part.name,) if type(part) is Var else part.inputs if type(part) is Lazy else ()
+        inputs.update(dict.fromkeys(names))
+    return Lazy(tuple(inputs), lambda values: function(*(_read(p, values) for p in parts)))
+
+
+def _lazy_junction(disjunction: bool, negate: bool, names: tuple[str, ...], lazy: list[Lazy]) -> Lazy:
+    """and/or of boolean variables (first, since they are cheap) and lazy values."""
+    inputs = tuple(dict.fromkeys((*names, *(i for part in lazy for i in part.inputs))))
+
+    def run(values: Mapping[str, Any]) -> bool:
+        for name in names:
+            if (bool(values[name]) is not negate) is disjunction:
+                return disjunction
+        for part in lazy:
+            value = part.run(values)
+            if value is not DOUBT and (bool(value) is not negate) is disjunction:
+                return disjunction
+            if value is DOUBT and not disjunction:
+                return False
+        return not disjunction
+
+    return Lazy(inputs, run)
 
 
 class _Doubt:
@@ -371,6 +452,8 @@ def _key(value: Any) -> Any:
 
 
 def _same(left: Any, right: Any) -> bool:
+    if type(left) is Lazy or type(right) is Lazy:
+        return left is right
     if type(left) is Var or type(right) is Var:
         return type(left) is type(right) and left == right
     return bool(_key(left) == _key(right))

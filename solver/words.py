@@ -41,3 +41,21 @@ def listed(items: list[str] | tuple[str, ...], last: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def figure(name: str, value: Any) -> str:
+    """A figure with its unit; times are estimates."""
+    if value is None:
+        return "unknown"
+    match name:
+        case "token_latency_us":
+            return f"{value / 1000:.2f} ms per token"
+        case "pcie_roundtrips_per_token":
+            return f"{value:.1f} transfer steps per token"
+        case "accepted_tokens":
+            return f"{value:.2f} tokens per pass"
+        case "kv_tokens":
+            return f"{value:,} tokens of KV cache"
+        case "weights_gib":
+            return f"{value:.1f} GiB of weights per GPU"
+    return say(value)

@@ -28,9 +28,10 @@ class Wrapped(NamedTuple):
 
 CONTAINERS = frozenset(("docker", "podman", "nerdctl"))
 SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ksh", "su"))
-DROPPED = frozenset(("exec", "command", "builtin"))
+_SENDERS = frozenset(("ssh", "tmux", "screen", "eval", "su", "runuser"))
+DROPPED = frozenset(("exec", "command", "builtin", "eval"))
 _SILENT = frozenset(
-    ("echo", "printf", "grep", "egrep", "rg", "pgrep", "pkill", "kill", "which", "man", "ls", "cat", "tail", "head", "sed")
+    ("echo", "printf", "grep", "egrep", "rg", "pgrep", "pkill", "kill", "which", "man", "ls", "cat", "tail", "sed")
 )
 # Options of `docker run` and `docker exec` without a value; every other one takes one.
 _BARE_LONG = frozenset(
@@ -43,8 +44,9 @@ _BARE_LONG = frozenset(
     for name in names
 )
 _BARE_SHORT = frozenset("ditqPT")
+_VARIABLE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _PAIR = re.compile(r"[A-Za-z_][\w.-]*=", re.ASCII)
-_RUN_MODULE = re.compile(r"-[A-Za-z]*m")
+_RUN_MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*m")  # Python's own switches may stand in the same word
 _RUN_TEXT = re.compile(r"-[A-Za-z]*c")
 
 
@@ -53,30 +55,27 @@ def basename(text: str) -> str:
     return PurePosixPath(text).name if "/" in text else text
 
 
-def find_entry(words: Sequence[Word]) -> tuple[int, str] | None:
-    """Index of the first argument after the entry point, and which entry point it is."""
-    if not words or basename(words[0].text) in _SILENT:
+def find_entry(words: Sequence[Word]) -> tuple[int, int, str] | None:
+    """Indices of the entry point and of the first argument after it, and which entry point it is."""
+    if not words or words[0].text.startswith("-") or basename(words[0].text) in _SILENT:
         return None
     for index, word in enumerate(words):
         text, before = word.text, words[index - 1].text if index else ""
         following = words[index + 1].text if index + 1 < len(words) else ""
-        if text == "sglang.launch_server" and _RUN_MODULE.fullmatch(before):
-            return index + 1, "launch_server"
+        if index > 1 and text == "sglang.launch_server" and _RUN_MODULE.fullmatch(before):
+            return index - 1, index + 1, "launch_server"
         if following == "serve" and (basename(text) == "sglang" or text == "sglang.cli.main"):
-            return index + 2, "serve"
+            return index, index + 2, "serve"
         if text.endswith("launch_server.py") and basename(text) == "launch_server.py" and "router" not in text:
-            return index + 1, "launch_server"
+            return index, index + 1, "launch_server"
     return None
 
 
-def find_script(words: Sequence[Word]) -> int | None:
-    """Index of a word that is itself a command text: after `bash -c`, or one given to ssh, tmux and the like."""
-    if not words or basename(words[0].text) in _SILENT:
+def find_sent(words: Sequence[Word]) -> int | None:
+    """Index of a command text that is sent elsewhere to be run: `ssh host '…'`, `tmux new '…'`, `eval '…'`."""
+    if not any(basename(word.text) in _SENDERS for word in words):
         return None
-    if at := script_index([word.text for word in words]):
-        return at if at < len(words) else None
-    texts = [i for i, word in enumerate(words) if "sglang" in word.text and len(word.text.split()) > 1]
-    return texts[0] if texts else None
+    return next((i for i, w in enumerate(words) if "sglang" in w.text and len(w.text.split()) > 1), None)
 
 
 def script_index(texts: Sequence[str]) -> int | None:
@@ -130,9 +129,11 @@ def _is_env(texts: Sequence[str], at: int) -> bool:
 def _pair(word: Word, env: Env, outside: Env | None = None) -> None:
     """Take `NAME=value`; a bare NAME is handed on from the outside."""
     name, equals, value = word.text.partition("=")
+    if not _VARIABLE.fullmatch(name):
+        return
     if equals:
         env[name] = None if word.unknown else value
-    elif outside is not None and name:
+    elif outside is not None:
         env[name] = outside.get(name)
 
 

@@ -26,13 +26,18 @@ Entry = dict[str, Any]
 
 
 class Dumper(yaml.SafeDumper):
-    """Lists on one line, texts that look like numbers quoted, no anchors."""
+    """Lists of plain values on one line, no anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-Dumper.add_representer(list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True))
+def represent_list(dumper: Dumper, data: list[Any]) -> yaml.Node:
+    plain = not any(isinstance(item, dict) for item in data)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=plain)
+
+
+Dumper.add_representer(list, represent_list)
 
 
 def main() -> None:
@@ -81,7 +86,10 @@ def entry_of(hub_id: str, traits: Entry, sources: list[Entry], manifest: Entry) 
         entry["aliases"] = manifest["aliases"][name]
     entry["hub_ids"] = [hub_id, *manifest["hub_ids"].get(name, ())]
     entry["traits"] = {key: value for key, value in traits.items() if key != "id"}
-    entry["sources"] = [*sources, {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"}]
+    entry["sources"] = [
+        *sources,
+        {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"},
+    ]
     return entry
 
 

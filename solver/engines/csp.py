@@ -11,7 +11,7 @@ from typing import Any
 
 from constraint import FunctionConstraint, Problem
 
-from solver.constraints import Assignment, Model, cone, cost
+from solver.constraints import Assignment, Lazy, Model, cone, cost, evaluate, inputs_of
 
 MAX_CASES = 60_000
 """Beyond so many base assignments the enumeration is refused."""
@@ -26,28 +26,24 @@ def optimise(model: Model) -> tuple[Assignment, tuple[float, ...]] | None:
     for name, domain in domains.items():
         problem.addVariable(name, domain)
     for ban in model.bans:
-        _forbid(problem, model, ban.name)
+        _forbid(problem, model, ban.what)
     solutions = [_valued(model, s) for s in problem.getSolutions()]
     return _best(model, solutions)
 
 
-def _forbid(problem: Any, model: Model, name: str) -> None:
-    needed = cone(model, [name])
+def _forbid(problem: Any, model: Model, what: str | Lazy) -> None:
+    needed = cone(model, inputs_of(what))
     bases = [b for b in model.base if b in needed]
-    order = [d for d in model.definitions.values() if d.name in needed]
 
     def allowed(*indexes: int) -> bool:
-        values = {b: model.variables[b].domain[i] for b, i in zip(bases, indexes, strict=True)}
-        for definition in order:
-            values[definition.name] = definition.value(tuple(values[i] for i in definition.inputs))
-        return not values[name]
+        chosen = {b: model.variables[b].domain[i] for b, i in zip(bases, indexes, strict=True)}
+        values = evaluate(model, chosen, needed)
+        return not (values[what] if isinstance(what, str) else what.run(values))
 
     problem.addConstraint(FunctionConstraint(allowed), bases)
 
 
 def _valued(model: Model, solution: dict[str, int]) -> Assignment:
-    from solver.constraints import evaluate
-
     return evaluate(model, {n: model.variables[n].domain[solution[n]] for n in model.base})
 
 

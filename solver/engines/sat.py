@@ -13,7 +13,7 @@ from typing import Any
 
 from pysat.solvers import Solver
 
-from solver.constraints import Assignment, Definition, Level, Model, cone, cost, relevant
+from solver.constraints import Assignment, Definition, Lazy, Level, Model, cone, cost, relevant
 
 PAIRWISE = 6
 """Up to so many values, at most one is said pairwise; beyond, by a ladder of helpers."""
@@ -27,6 +27,8 @@ class SatEngine:
         self.model = model
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
+        self._readers: dict[str, list[tuple[int, Any]]] = {}
+        self._kept: dict[tuple[Any, ...], Any] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
         wanted = relevant(model) | set(model.base) | cone(model, [f for f in model.final.values() if isinstance(f, str)])
@@ -52,9 +54,11 @@ class SatEngine:
         if len(domain) == 2:
             literal = self._new()
             self._literals[name] = {_key(domain[0]): -literal, _key(domain[1]): literal}
+            self._readers[name] = [(-literal, domain[0]), (literal, domain[1])]
             return
         literals = [self._new() for _ in domain]
         self._literals[name] = {_key(v): lit for v, lit in zip(domain, literals, strict=True)}
+        self._readers[name] = list(zip(literals, domain, strict=True))
         self._add(literals)
         self._at_most_one(literals)
 
@@ -93,15 +97,17 @@ class SatEngine:
         self._add([-out * sign, *(literal * sign for literal in inputs)])
 
     def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None) -> None:
+        self._lazy: list[tuple[Lazy, int | None]] = []
         for ban in self.model.bans:
-            literal = self.literal(ban.name, True)
-            if soft is None:
-                self._add([-literal])
-            else:
+            selector = None
+            if soft is not None:
                 key = f"rule:{ban.rule}"
                 selector = self.selectors.setdefault(key, 0) or self._new()
                 self.selectors[key] = selector
-                self._add([-selector, -literal])
+            if isinstance(ban.what, Lazy):
+                self._lazy.append((ban.what, selector))
+            else:
+                self._add([-self.literal(ban.what, True), *([-selector] if selector else [])])
         for key, (name, value) in (soft or {}).items():
             self.selectors[key] = selector = self._new()
             self._add([-selector, self.literal(name, value)])
@@ -109,18 +115,64 @@ class SatEngine:
     # ------------------------------------------------------------- answers
 
     def solve(self, assumptions: Iterable[int] = ()) -> Assignment | None:
-        """A full assignment of the base variables that satisfies everything hard, or None."""
-        if not self._solver.solve(assumptions=list(assumptions)):
-            return None
-        true = {lit for lit in self._solver.get_model() if lit > 0}
-        return {
-            name: next(v for v in self.model.variables[name].domain if self._is_true(name, v, true))
-            for name in self._literals
-        }
+        """A full assignment that satisfies everything hard, or None."""
+        true = self._model(assumptions)
+        return None if true is None else self._read(self._literals, true)
 
-    def _is_true(self, name: str, value: Any, true: set[int]) -> bool:
-        literal = self.literal(name, value)
-        return literal in true if literal > 0 else -literal not in true
+    def _model(self, assumptions: Iterable[int]) -> set[int] | None:
+        """The true literals of a model that no lazy ban refuses; refused ones become clauses."""
+        assumed = list(assumptions)
+        while self._solver.solve(assumptions=assumed):
+            true = set(self._solver.get_model())
+            clauses = [c for lazy, selector in self._lazy if (c := self._refusal(lazy, selector, true))]
+            if not clauses:
+                return true
+            for clause in clauses:
+                self._add(clause)
+        return None
+
+    def _refusal(self, lazy: Lazy, selector: int | None, true: set[int]) -> list[int] | None:
+        if selector is not None and selector not in true:
+            return None
+        values = self._read(lazy.inputs, true)
+        if not self.lazy_value(lazy, values):
+            return None
+        return [-self.literal(n, v) for n, v in values.items()] + ([-selector] if selector else [])
+
+    def lazy_value(self, lazy: Lazy, values: Assignment) -> Any:
+        key = (id(lazy), *values.values())
+        if key not in self._kept:
+            self._kept[key] = lazy.run(values)
+        return self._kept[key]
+
+    def _read(self, names: Iterable[str], true: set[int]) -> Assignment:
+        values = {}
+        for name in names:
+            for literal, value in self._readers[name]:
+                if literal in true:
+                    values[name] = value
+                    break
+        return values
+
+    def rows(self, level: Level, held: Iterable[int]) -> dict[tuple[Any, ...], float]:
+        """Every combination of the level's inputs that is possible under the assumptions, with its cost."""
+        names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
+        guard = self._new()
+        found: dict[tuple[Any, ...], float] = {}
+        while (true := self._model([*held, guard])) is not None:
+            values = self._read(names, true)
+            found[tuple(values.values())] = level.constant + sum(
+                self.lazy_value(amount, {n: values[n] for n in amount.inputs}) or 0 for amount in level.amounts
+            )
+            self._add([-guard, *(-self.literal(n, v) for n, v in values.items())])
+        return found
+
+    def exclude(self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> int:
+        """A literal under which none of the combinations is taken."""
+        guard = self._new()
+        for row in rows:
+            self._add([-guard, *(-self.literal(n, v) for n, v in zip(names, row, strict=True))])
+        return guard
 
     def refuted(self, assumptions: Iterable[int]) -> tuple[int, ...]:
         """After a refusal: the assumptions that refute each other (not yet smallest)."""
@@ -139,13 +191,7 @@ class SatEngine:
 
     def _weights(self, level: Level) -> list[list[tuple[int, float]]]:
         """Groups of which exactly one literal is true, with its cost."""
-        groups: list[list[tuple[int, float]]] = []
-        for name in level.counts:
-            groups.append([(self.literal(name, True), 1.0), (self.literal(name, False), 0.0)])
-        if level.amount:
-            domain = self.model.variables[level.amount].domain
-            groups.append([(self.literal(level.amount, v), float(v or 0)) for v in domain])
-        return groups
+        return [[(self.literal(name, True), 1.0), (self.literal(name, False), 0.0)] for name in level.counts]
 
     def close(self) -> None:
         """Free the solver."""
@@ -160,6 +206,8 @@ class SatEngine:
 
 def _at_most(engine: SatEngine, guard: int, groups: list[list[tuple[int, float]]], limit: float) -> None:
     """Under `guard`, the costs of the groups add up to at most `limit`: a decision diagram over the partial sums."""
+    if not groups and limit < -1e-9:
+        engine._add([-guard])
     layer: dict[float, int] = {0.0: guard}
     remaining = [min(c for _, c in group) for group in groups]
     for number, group in enumerate(groups):
@@ -188,18 +236,56 @@ def optimise(engine: SatEngine, assumptions: tuple[int, ...] = ()) -> tuple[Assi
         return None
     held = list(assumptions)
     costs: list[float] = []
+    rows: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
     for level in engine.model.levels:
-        optimum, best = _descend(engine, level, held, best)
+        if level.amounts:
+            optimum, best = _choose_row(engine, level, held, best, rows)
+        elif level.counts:
+            optimum, best = _descend(engine, level, held, best)
+            held.append(engine.bound(level, _allowed(level, optimum)))
+        else:
+            optimum = level.constant
         costs.append(optimum)
-        allowed = optimum if level.slack is None else optimum * (1 + level.slack)
-        held.append(engine.bound(level, allowed))
     return _first_in_order(engine, held, best), tuple(costs)
 
 
+def _allowed(level: Level, optimum: float) -> float:
+    return optimum if level.slack is None else optimum * (1 + level.slack)
+
+
+def _choose_row(
+    engine: SatEngine,
+    level: Level,
+    held: list[int],
+    best: Assignment,
+    rows: dict[tuple[str, ...], list[tuple[Any, ...]]],
+) -> tuple[float, Assignment]:
+    """The least cost of a level with computed amounts: every possible combination of its inputs is looked at once."""
+    names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
+    known = rows.get(names)
+    if known is None:
+        costs = engine.rows(level, held)
+    else:
+        costs = {}
+        for row in known:
+            values = dict(zip(names, row, strict=True))
+            costs[row] = level.constant + sum(
+                engine.lazy_value(a, {n: values[n] for n in a.inputs}) or 0 for a in level.amounts
+            )
+    optimum = min(costs.values())
+    limit = _allowed(level, optimum) + max(1e-6, abs(optimum) * 1e-9)
+    rows[names] = [row for row, value in costs.items() if value <= limit]
+    held.append(engine.exclude(names, [row for row, value in costs.items() if value > limit]))
+    found = engine.solve(held)
+    return optimum, found if found is not None else best
+
+
 def _descend(engine: SatEngine, level: Level, held: list[int], best: Assignment) -> tuple[float, Assignment]:
-    """The least cost of a level: lower the bound below what was found until the solver refuses."""
+    """The least cost of a counting level: lower the bound below what was found until the solver refuses."""
     while True:
         found = cost(level, best)
+        if found <= level.constant:
+            return found, best
         better = engine.solve([*held, engine.bound(level, _below(found))])
         if better is None:
             return found, best

@@ -145,7 +145,7 @@ def read_json(path: Path) -> Json:
 
 
 def decode(raw: bytes, path: Path) -> Any:
-    """msgspec is three times faster; the standard library takes Infinity, which real configs hold, and says where it broke."""
+    """Fast with msgspec; where that gives up, the standard library takes Infinity (in real configs) or says where."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -66,7 +66,7 @@ def nearest(gpu: str, entries: Iterable[Traits]) -> list[str]:
 
 
 def machine_traits(gpu: Values, gpu_id: str | None, gpus: int, nodes: int) -> Values:
-    """One GPU's traits plus the machine's. A single GPU has no link to another one, so its `link` is known to be null."""
+    """One GPU's traits plus the machine's. A single GPU has no link to another one: its `link` is known to be null."""
     traits = dict(gpu) | {"gpu": gpu_id, "gpus": gpus, "nodes": nodes, "id": f"{gpus}x{gpu_id}" if gpu_id else None}
     if "memory_mib" not in traits and "memory_gib" in traits:
         traits["memory_mib"] = int(traits["memory_gib"] * MIB_PER_GIB)

@@ -10,17 +10,13 @@ from typing import Any
 
 from solver.errors import RequestError
 from solver.records import Traits
+from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_shape
 from solver.traits.config import Config, read_config
 from solver.traits.layers import (
     Layer,
-    attention_shape,
-    experts,
     expert_width,
-    head_dim,
-    is_mla,
-    kv_heads,
+    experts,
     layers_of,
-    linear_shape,
     mtp_count,
     mtp_layers_of,
     shared_count,
@@ -30,14 +26,15 @@ from solver.traits.quantization import ATTENTION, Quantization, quantization_of
 from solver.traits.weights import weigh
 
 Values = dict[str, Any]
+CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 FP4 = frozenset({"nvfp4", "mxfp4"})
 
 
 def read_checkpoint(directory: Path) -> Values:
     """Trait name without `model.` -> value. Null is a known absence; a name that is missing is unknown.
 
-    Reads config.json and hf_quant_config.json only; code named by `auto_map` is never run. Errors: RequestError with one
-    line for a missing directory, a missing or broken config.json, and values of the wrong type.
+    Reads config.json and hf_quant_config.json only; code named by `auto_map` is never run. Errors: RequestError with
+    one line for a missing directory, a missing or broken config.json, and values of the wrong type.
     """
     return traits_of(read_config(directory))
 
@@ -79,13 +76,17 @@ def shape(config: Config, layers: list[Layer]) -> Values:
     latent = is_mla(config)
     sliding = kinds.count("sliding")
     swa = attention_shape(config, "sliding") if sliding else (None, None, None)
-    full = (config.integer("head_dim"), kv_heads(config), config.integer("v_head_dim")) if latent else attention_shape(config, "full")
+    full = (
+        (head_dim(config), kv_heads(config), config.integer("v_head_dim"))
+        if latent
+        else attention_shape(config, "full")
+    )
     return {
         "layers": len(layers),
         "hidden": config.needed("hidden_size"),
         "heads": config.needed("num_attention_heads"),
         "kv_heads": kv_heads(config),
-        "head_dim": head_dim(config) if not latent else full[0] or config.count("qk_rope_head_dim"),
+        "head_dim": head_dim(config),
         "v_head_dim": full[2] or head_dim(config),
         "full_head_dim": full[0],
         "full_kv_heads": full[1],
@@ -111,7 +112,7 @@ def window(config: Config) -> int | None:
 
 
 def sparse_attention(config: Config) -> str | None:
-    """`dsa` (DeepSeek V3.2's indexer and its heirs), `csa` (V4's compressed attention), `block` (MiniMax M3), or none."""
+    """`dsa` (DeepSeek V3.2's indexer and its heirs), `csa` (V4's compressed tokens), `block` (MiniMax M3), or none."""
     if config.value("compress_ratios"):
         return "csa"
     if config.value("index_topk"):
@@ -120,14 +121,13 @@ def sparse_attention(config: Config) -> str | None:
 
 
 def context(config: Config) -> int:
-    """Longest context in tokens, as the engine derives it (SGLang 0.5.10, utils/hf_transformers_utils.get_context_length):
-    a rope factor counts unless the original length stands beside it or the type is llama3."""
+    """Longest context in tokens, as the engine derives it: a rope factor counts unless the original length stands
+    beside it or the type is llama3 (SGLang 0.5.10, utils/hf_transformers_utils.py, get_context_length)."""
     rope = config.table("rope_scaling", "rope_parameters")
     factor = rope.get("factor") or 1
     if "original_max_position_embeddings" in rope or rope.get("rope_type") == "llama3":
         factor = 1
-    longest = config.integer("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
-    return int(factor * (longest or 2048))
+    return int(factor * (config.integer(*CONTEXT) or 2048))
 
 
 def mixture(config: Config, layers: list[Layer]) -> Values:
@@ -194,6 +194,7 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
     packed = matter - {"bf16", "fp16", "fp32"}
     values: Values = {
         "quant_method": quantization.method,
+        "quant_method_written": quantization.written_method,
         "quant_algo": quantization.algo,
         "quant_format": next(iter(packed)) if len(packed) == 1 else "mixed" if packed else next(iter(matter)),
         "scale_format": quantization.scale_format,
@@ -252,15 +253,14 @@ def model_of(name: str, catalogue: Mapping[str, Traits]) -> Values:
 
 
 def find_model(name: str, catalogue: Mapping[str, Traits]) -> Traits | None:
-    wanted = catalogue_id(name)
-    if wanted in catalogue:
-        return catalogue[wanted]
+    """The last part of a path that names an entry counts: hub caches put a revision behind `models--owner--name`."""
+    spellings = dict(catalogue)
     for entry in catalogue.values():
-        if wanted in entry.aliases or wanted in map(catalogue_id, entry.hub_ids):
-            return entry
-    return None
+        spellings |= dict.fromkeys((*entry.aliases, *map(catalogue_id, entry.hub_ids)), entry)
+    parts = (part.rpartition("--")[2] for part in reversed(name.split("/")) if part)
+    return next((spellings[wanted] for part in parts if (wanted := catalogue_id(part)) in spellings), None)
 
 
 def catalogue_id(hub_id: str) -> str:
     """Id of a checkpoint in the catalogue: its name on the hub without the owner, lower case, hyphenated."""
-    return CANONICAL.sub("-", hub_id.rsplit("/", 1)[-1].lower()).strip("-")
+    return CANONICAL.sub("-", hub_id.rstrip("/").rpartition("/")[2].lower()).strip("-")

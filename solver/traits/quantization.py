@@ -1,4 +1,4 @@
-"""Config -> how the checkpoint is quantised: the method the engine sees, and the format of every part of every layer."""
+"""Config -> how the checkpoint is quantised: the method that the engine sees, and each layer part's format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from solver.traits.config import Config, Json
 
-#: Bits a weight, scales included. Block FP8: a float32 per block; NVFP4: an FP8 scale per 16; MXFP4 and MXFP8: one byte per 32.
+#: Bits a weight with its scales: NVFP4 has an FP8 scale per 16, MXFP4 and MXFP8 one byte per 32.
 BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "mxfp8": 8.25}
 ALGORITHMS = {
     "NVFP4": "nvfp4",
@@ -35,6 +35,7 @@ class Quantization(msgspec.Struct, frozen=True):
     """`default` is the format of what no list names; `formats` has the exceptions per (layer or None for all, part)."""
 
     method: str | None = None
+    written_method: str | None = None
     algo: str | None = None
     default: str = "bf16"
     formats: dict[tuple[int | None, str], str] = {}
@@ -72,13 +73,14 @@ def quantization_of(config: Config, layer_count: int) -> Quantization:
     formats = dict(positive_formats(written))
     named_only = formats and algo == "MIXED_PRECISION" and written.get("quant_method") != "fp8"
     default = plain if named_only else form
-    if written.get("quant_method") == "mxfp4":  # only the experts are packed; the engine keeps every other layer as it is
+    if written.get("quant_method") == "mxfp4":  # only the experts are packed, whatever the list says
         formats[None, "experts"], default = "mxfp4", plain
-    if config.string("expert_dtype") == "fp4":  # DeepSeek V4: what no list names NVFP4 stays as the base checkpoint has it
+    if config.string("expert_dtype") == "fp4":  # DeepSeek V4; a list may still name a layer's experts NVFP4
         formats[None, "experts"] = "mxfp4"
     formats |= {key: plain for name in excluded for key in places(name)}
     return Quantization(
         method=method_of(config, written),
+        written_method=config.quantization.get("quant_method") if config.quantization else None,
         algo=algo,
         default=default,
         formats=formats,
@@ -125,9 +127,9 @@ def modelopt_section(found: Json | None) -> Json | None:
 def method_of(config: Config, written: Json) -> str | None:
     """The quantisation method as the engine derives it, before any flag.
 
-    A method other than `modelopt` is taken as written. Otherwise it follows from `quant_algo` (SGLang 0.5.23,
-    ModelConfig._parse_modelopt_quant_config). Releases differ for MIXED_PRECISION only: up to 0.5.9 always w4afp8, in 0.5.10
-    modelopt_mixed for Nemotron-H alone, later wherever a layer is NVFP4; rules ask model.quant_algo and the release.
+    A method other than `modelopt` is taken as written. Otherwise it follows from `quant_algo` (SGLang 0.5.15 to 0.5.23,
+    ModelConfig._parse_modelopt_quant_config). Older releases differ, and rules then ask `quant_algo` and the release:
+    MIXED_PRECISION is w4afp8 in 0.5.9, and up to 0.5.14 everywhere but in Nemotron-H; 0.5.9 keeps a written `modelopt`.
     """
     said: str | None = written.get("quant_method")
     if config.quantization is not None and said not in (None, "modelopt"):
@@ -259,5 +261,5 @@ def kv_cache(written: Json) -> str | None:
     """`fp8` if the checkpoint declares an FP8 KV cache, by modelopt's name or by a scheme."""
     said = first(written, "kv_cache_quant_algo", "kv_cache_scheme")
     if isinstance(said, dict):
-        return "fp8" if said.get("num_bits") == 8 and said.get("type") == "float" else "fp4" if said.get("num_bits") == 4 else None
+        said = {8: "FP8", 4: "NVFP4"}.get(said.get("num_bits", 0)) if said.get("type") == "float" else None
     return {"FP8": "fp8", "NVFP4": "fp4"}.get(str(said))

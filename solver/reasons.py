@@ -1,0 +1,121 @@
+"""A solved problem -> why each flag is there, and the other points of the trade-off, by asking the solver again."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from solver.constraints import Assignment, Lazy, Level, cost, evaluate, violated
+from solver.engines.sat import SatEngine
+from solver.solve import TRADED, Point, Problem, Reason
+from solver.symbolic import Var
+from solver.words import figure, listed, say
+
+LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")
+"""The choices that span the trade-off."""
+DECIDING_LEVELS = 2
+"""Levels (warnings, losses) that every point of the trade-off has to keep."""
+
+
+def reasons_of(
+    problem: Problem, best: Assignment, costs: tuple[float, ...], chosen: dict[str, str]
+) -> tuple[Reason, ...]:
+    """One reason per flag and variable of the answer: pins, then choices, then what was written out."""
+    found = [Reason(key, value, "pin", "you", "you asked for it") for key, value in problem.pins.items()]
+    base = {name: best[name] for name in problem.model.base}
+    found += [_reason(problem, base, costs, c.key) for c in problem.choices if best[c.key] is not None]
+    for name, rule in chosen.items():
+        value = problem_value(problem, best, f"flag.{name}")
+        text = "the engine's own default, written out" if rule in ("default", "given") else f"what {rule} makes it"
+        found.append(Reason(f"flag.{name}", value, "rule", rule, text))
+    return tuple(found)
+
+
+def problem_value(problem: Problem, best: Assignment, key: str) -> Any:
+    """The final value of a flag or variable under an assignment."""
+    where = problem.model.final.get(key)
+    if isinstance(where, Lazy):
+        return where.run(best)
+    return best.get(where) if isinstance(where, str) else where[1] if where else None
+
+
+def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: str) -> Reason:
+    """What happens with every other value and the rest as it is: rules refuse it, or a level of the goal gets worse."""
+    value = base[key]
+    refused: list[str] = []
+    others: list[tuple[tuple[float, ...], Any, Assignment]] = []
+    for other in problem.model.variables[key].domain:
+        if other == value and type(other) is type(value):
+            continue
+        values = evaluate(problem.model, {**base, key: other})
+        broken = violated(problem.model, values)
+        if broken:
+            refused += broken if other is None or not refused else ()
+        else:
+            others.append((tuple(cost(level, values) for level in problem.model.levels), other, values))
+    if not others:
+        rules = list(dict.fromkeys(refused))
+        return Reason(key, value, "rule", rules[0] if rules else "", f"required by {listed(rules)}")
+    figures, other, values = min(others, key=lambda o: o[0])
+    instead = "left out" if other is None else say(other)
+    for number, level in enumerate(problem.model.levels):
+        if figures[number] > costs[number] + 1e-6 and level.slack is None:
+            return Reason(key, value, "goal", problem.goal["id"], _worse(problem, level, instead, figures[number], costs[number], values))
+    return Reason(key, value, "goal", problem.goal["id"], f"as good {instead}; taken by the fixed order of preference")
+
+
+def _worse(problem: Problem, level: Level, instead: str, there: float, here: float, values: Assignment) -> str:
+    if level.figure:
+        return f"{instead}: {figure(level.figure, there)} instead of {figure(level.figure, here)}"
+    rules = [r.id for name, r in problem.builder.warnings if name in level.counts and values[name]]
+    what = f" ({listed(list(dict.fromkeys(rules)))})" if rules else ""
+    return f"{instead}: {there:g} instead of {here:g} {level.title}{what}"
+
+
+def trade_off(
+    problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]
+) -> tuple[Point, ...]:
+    """Every reachable layout that no other beats in both latency and round trips, best in round trips first."""
+    levels = problem.model.levels
+    held = [engine.bound(level, c) for level, c in zip(levels[:DECIDING_LEVELS], costs, strict=False) if level.counts]
+    keys = [k for k in LAYOUT if k in problem.model.base]
+    here = tuple(best[k] for k in keys)
+    points: list[tuple[tuple[float, ...], Assignment]] = []
+    for combo in product(*(problem.model.variables[k].domain for k in keys)):
+        found = None if combo == here else _layout(problem, engine, best, keys, combo, held)
+        if found is not None and all(figures := _figures(problem, found)):
+            points.append((figures, found))
+    rivals = [*(f for f, _ in points), _figures(problem, best)]
+    front = [p for p in points if not any(_beats(rival, p[0]) for rival in rivals)]
+    front.sort(key=lambda p: (p[0][::-1], [str(p[1][k]) for k in keys]))
+    return tuple(
+        Point(
+            {k.split(".", 1)[1]: problem_value(problem, values, k) for k in LAYOUT},
+            dict(zip(TRADED, figures, strict=True)),
+        )
+        for figures, values in _distinct(front)
+    )
+
+
+def _figures(problem: Problem, values: Assignment) -> tuple[float, ...]:
+    """The traded metrics of an assignment; 0 where one is unknown."""
+    found = (problem.figures[name] for name in TRADED)
+    return tuple((f.run(values) if isinstance(f, Lazy) else values[f.name] if isinstance(f, Var) else f) or 0 for f in found)
+
+
+def _layout(
+    problem: Problem, engine: SatEngine, best: Assignment, keys: list[str], combo: tuple[Any, ...], held: list[int]
+) -> Assignment | None:
+    """A launch of this layout with as much of the answer's other choices as fits."""
+    wanted = [engine.literal(k, v) for k, v in zip(keys, combo, strict=True)]
+    rest = [engine.literal(k, best[k]) for k in problem.model.base if k not in keys]
+    return engine.solve([*held, *wanted, *rest]) or engine.solve([*held, *wanted])
+
+
+def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def _distinct(front: list[tuple[tuple[float, ...], Assignment]]) -> list[tuple[tuple[float, ...], Assignment]]:
+    seen: set[tuple[float, ...]] = set()
+    return [p for p in front if not (p[0] in seen or seen.add(p[0]))]  # type: ignore[func-returns-value]  # set.add as a side effect

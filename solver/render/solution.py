@@ -1,0 +1,95 @@
+"""A solve answer -> lines for a terminal: the command, why each flag is there, the figures, the trade-off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solver.compiled import Program
+from solver.conflict import Impossible
+from solver.context import Context
+from solver.handoff.command import argv_of, shell_of
+from solver.render.data import shown
+from solver.render.text import conditional_lines, finding_lines, judged_by, paint, table, wrapped
+from solver.solve import Solution
+from solver.words import figure, say
+
+METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
+
+
+def solution(context: Context, goal: str, answer: Solution, top: int) -> str:
+    """What `solve` prints when there is an answer."""
+    program = context.resolver.program
+    lines = [f"{paint('solved', 'valid')} for {goal}: {judged_by(context)}"]
+    lines += [f"  assumed {a.what} {a.value}: {a.why}" for a in context.assumed]
+    lines += ["", shell_of(argv_of(answer.given, program.flags), answer.env), "", "why each flag is there"]
+    rows = [(f"  {shown(r.flag, program)}", say(r.value), r.text) for r in answer.reasons]
+    lines += table(rows, ("  flag", "value", "reason"))
+    lines += ["", "figures (estimates; docs/cost-model.md)"]
+    figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
+    lines += table(figures, ("  figure", "as asked", "solved"))
+    lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
+    lines += _idle(answer)
+    if answer.alternatives:
+        lines += ["", "other points of the trade-off"]
+        names = list(answer.alternatives[0].given)
+        head = (*(f"  {shown(f'flag.{n}', program)}" if not i else shown(f"flag.{n}", program) for i, n in enumerate(names)), "round trips", "latency ms")
+        lines += table([_point_row(p.given, p.metrics) for p in answer.alternatives[:top]], head)
+    notes = [f for f in answer.result.findings if not f.conditional_on]
+    for finding in notes:
+        lines += ["", *finding_lines(finding, program)]
+    lines += conditional_lines([f for f in answer.result.findings if f.conditional_on])
+    return "\n".join(lines)
+
+
+def figures(context: Context, data: dict[str, Any]) -> str:
+    """What `estimate` prints: each figure with its range and inputs."""
+    lines = [f"{data['verdict']}: {judged_by(context)}"]
+    for name, estimate in data["metrics"].items():
+        if estimate.get("value") is None:
+            lines.append(f"  {name}: unknown ({say(estimate.get('missing') or estimate.get('unknown'))})")
+            continue
+        low, high = (figure(name, estimate[end]).split(" ")[0] for end in ("low", "high"))
+        lines.append(f"  {name}: {figure(name, estimate['value'])}, range {low} to {high}")
+        lines += wrapped("from " + ", ".join(f"{k} {say(v)}" for k, v in estimate["inputs"].items()), "    ")
+    if data["throughput_tokens_per_s"]:
+        lines.append(f"  throughput: {data['throughput_tokens_per_s']} tokens per second for all requests")
+    memory = data["memory"]
+    if "unknown" in memory:
+        return "\n".join([*lines, f"  memory: unknown ({say(memory['unknown'])})"])
+    verdict = "fits" if memory["fits"] else f"does not fit: {memory['short']}"
+    lines.append(f"  memory: {verdict}; needs {memory['need_gib']} of {memory['have_gib']} GiB per GPU, bounds of an estimate")
+    names = ("static_gib", "weights_gib", "draft_gib", "kv_pool_gib", "state_pool_gib", "kv_tokens", "state_slots", "requests")
+    lines += wrapped("from " + ", ".join(f"{n} {say(memory[n])}" for n in names), "    ")
+    return "\n".join(lines)
+
+
+def _idle(answer: Solution) -> list[str]:
+    idle = answer.after.get("idle_gpus")
+    return [f"{idle} GPUs stay idle: no layout that uses them is better for this goal"] if idle else []
+
+
+def _point_row(given: dict[str, object], metrics: dict[str, float]) -> tuple[str, ...]:
+    cells = [say(v) for v in given.values()]
+    cells[0] = f"  {cells[0]}"
+    latency = metrics["token_latency_us"] / 1000
+    return (*cells, f"{metrics['pcie_roundtrips_per_token']:.1f}", f"{latency:.2f}")
+
+
+def impossible(context: Context, goal: str, answer: Impossible) -> str:
+    """What `solve` prints when nothing satisfies the request: who wants what, and the ways out."""
+    lines = [f"{paint('impossible', 'invalid')} for {goal}: {judged_by(context)}", "", "these cannot hold together"]
+    lines += table([(f"  {m.who}", m.text + (f" [{m.rule}]" if m.rule else "")) for m in answer.members], ("  who", "asks or says"))
+    lines += ["", "ways out, best for the goal first" if answer.repairs else "no repair was found"]
+    for number, repair in enumerate(answer.repairs, 1):
+        figures = ", ".join(figure(m, repair.metrics[m]) for m in METRICS[:2])
+        lines += wrapped(f"{number}. {'; '.join(repair.changes) or 'complete it as below'}: {figures}", "  ")
+        release = context.release if repair.release == context.release else repair.release
+        program = _program(context, release)
+        lines += [f"     {text}" for text in shell_of(argv_of(repair.given, program.flags), repair.env).splitlines()]
+    return "\n".join(lines)
+
+
+def _program(context: Context, release: str) -> Program:
+    from solver.context import resolver_for
+
+    return resolver_for(context.store, release).program

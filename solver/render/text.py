@@ -1,0 +1,119 @@
+"""Results -> lines for a terminal. Colour only where the output is one; the words are the same without it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+from solver.check import Result, spelling
+from solver.compiled import Program
+from solver.context import Context
+from solver.handoff.command import flag_words
+from solver.records import Finding, Fix, Source
+from solver.words import listed, say
+
+COLOURS = {"error": "31", "warning": "33", "note": "36", "invalid": "1;31", "conditional": "33", "valid": "1;32"}
+WIDTH = 110
+
+
+def paint(text: str, kind: str) -> str:
+    """Colour a word when standard output is a terminal and NO_COLOR is not set."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{COLOURS.get(kind, '1')}m{text}\x1b[0m"
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """A paragraph in lines."""
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False) or []
+
+
+def validation(context: Context, result: Result) -> str:
+    """What `validate` prints: the verdict, what it was judged by, each finding, and one line per unknown fact."""
+    lines = [f"{paint(result.verdict, result.verdict)}: {judged_by(context)}"]
+    lines += [f"  assumed {a.what} {a.value}: {a.why}" for a in context.assumed]
+    program = context.resolver.program
+    certain = [f for f in result.findings if not f.conditional_on]
+    for finding in certain:
+        lines += ["", *finding_lines(finding, program)]
+    lines += conditional_lines([f for f in result.findings if f.conditional_on])
+    return "\n".join(lines)
+
+
+def judged_by(context: Context) -> str:
+    """Release, model and machine in one phrase."""
+    model = context.model_name or "model unknown"
+    return f"SGLang {context.release} ({context.release_from}), {model}, {context.hardware_name or 'machine unknown'}"
+
+
+def finding_lines(finding: Finding, program: Program) -> list[str]:
+    """One finding: what, why, what to do, where it is written."""
+    indent = "    " if finding.after else ""
+    head = f"{paint(finding.severity, finding.severity)}[{finding.rule}] {finding.title}"
+    after = f" (after {finding.after})" if finding.after else ""
+    body = wrapped(finding.message, "  ")
+    about = " ".join((*finding.flags, *finding.env))
+    body.append(f"  {finding.stage} stage, known from {finding.status}" + (f"; about {about}" if about else ""))
+    facts = [f"{f.name} = {say(f.value)} ({f.origin})" for f in finding.because if f.origin != "default"]
+    if facts:
+        body += wrapped(f"because {'; '.join(facts)}", "  ")
+    for number, fix in enumerate(finding.fixes):
+        body += wrapped(f"{'fix' if number == 0 else ' or'}: {fix_text(fix, program)}", "  ")
+    body += [f"  source: {source_text(s)}" for s in finding.sources[:2]]
+    return [indent + text for text in [head + after, *body]]
+
+
+def fix_text(fix: Fix, program: Program) -> str:
+    """A fix as what to type."""
+    parts = []
+    sets = {n: v for n, v in fix.set.items() if v is not None}
+    if sets:
+        words = [" ".join(flag_words(program.flags[n], v)) for n, v in sets.items() if n in program.flags]
+        parts.append(" ".join(words))
+    if fix.env:
+        parts.append("with " + " ".join(f"{n}={v}" for n, v in fix.env.items()))
+    removed = [*fix.unset, *(n for n, v in fix.set.items() if v is None)]
+    if removed:
+        names = [n if n.startswith("-") or n.isupper() else spelling(program, n) for n in removed]
+        parts.append(f"{'instead of' if sets else 'drop'} {listed(names)}")
+    if fix.upgrade:
+        parts.append(f"use SGLang {fix.upgrade} or newer")
+    if fix.checkpoint:
+        parts.append(f"serve a {fix.checkpoint} checkpoint")
+    text = ", ".join(p for p in parts if p)
+    return f"{text} (costs {fix.cost})" if fix.cost else text
+
+
+def source_text(source: Source) -> str:
+    """A source as one can look it up."""
+    if source.url:
+        return source.url
+    return f"SGLang {source.release}, {source.file}" + (f", {source.symbol}" if source.symbol else "")
+
+
+def conditional_lines(findings: Iterable[Finding]) -> list[str]:
+    """At most one line per unknown fact: how many findings depend on it, and what to give."""
+    by_fact: dict[str, list[Finding]] = {}
+    for finding in findings:
+        names = ["machine" if not n.startswith("model.") else "model" for n in finding.conditional_on if "." in n or n]
+        by_fact.setdefault(names[0], []).append(finding)
+    lines = []
+    for fact, found in sorted(by_fact.items()):
+        option = "--model" if fact == "model" else "--hardware"
+        worst = sum(f.severity == "error" for f in found)
+        cases = f", {worst} of them an error" if worst else ""
+        names = ", ".join(sorted({f.rule for f in found})[:3])
+        more = ", …" if len({f.rule for f in found}) > 3 else ""
+        lines += ["", *wrapped(f"depends on the {fact}: {len(found)} findings{cases} ({names}{more}); give {option}", "")]
+    return lines
+
+
+def table(rows: list[tuple[str, ...]], head: tuple[str, ...]) -> list[str]:
+    """Aligned columns; the last one is not padded."""
+    widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
+    def row(cells: tuple[str, ...]) -> str:
+        return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
+    return [row(head), *map(row, rows)]

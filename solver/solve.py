@@ -1,0 +1,239 @@
+"""A context and a goal -> `Solution`: the best completion of what was asked, proven, or the conflict and its repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from solver.check import Result
+from solver.conditions import Unknown, evaluator, fold_release, parse
+from solver.constraints import Assignment, Level, Model
+from solver.context import Context, check_context
+from solver.engines.sat import SatEngine, optimise
+from solver.errors import RequestError
+from solver.facts import Facts, State
+from solver.goals import find_goal, levels_of
+from solver.symbolic import Builder, Choice
+
+NEEDED = ("hardware.vendor", "hardware.sm", "hardware.link", "hardware.gpus", "model.architecture", "model.layers")
+TRADED = ("token_latency_us", "pcie_roundtrips_per_token")
+"""The two metrics whose trade-off an answer shows."""
+MEMORY = ("hardware.memory_gib", "hardware.memory_mib")
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a flag is in the answer. `kind`: pin, rule, goal, default; `by`: who or what; `text`: in words."""
+
+    flag: str
+    value: Any
+    kind: str
+    by: str
+    text: str
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One layout of the trade-off, with its metrics."""
+
+    given: dict[str, Any]
+    metrics: dict[str, Any]
+
+
+class Solution(msgspec.Struct, frozen=True):
+    """The answer to a solve request that has one."""
+
+    given: dict[str, Any]
+    env: dict[str, str]
+    facts: Facts
+    result: Result
+    levels: tuple[Level, ...]
+    costs: tuple[float, ...]
+    before: dict[str, Any]
+    after: dict[str, Any]
+    reasons: tuple[Reason, ...]
+    alternatives: tuple[Point, ...]
+    proven: bool
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A request turned into a model."""
+
+    context: Context
+    goal: dict[str, Any]
+    choices: tuple[Choice, ...]
+    kept: tuple[Choice, ...]
+    model: Model
+    builder: Any
+    pins: dict[str, Any]
+    figures: dict[str, Any]
+    """Metric of the trade-off -> its variable, or a plain value."""
+
+
+def need_facts(facts: Facts) -> None:
+    """Refuse a request whose model or machine is not known well enough. Errors: RequestError naming what is missing."""
+    missing = [n for n in NEEDED if n.split(".")[1] not in getattr(facts, n.split(".")[0])]
+    if not any(facts.hardware.get(n.split(".")[1]) for n in MEMORY):
+        missing.append("hardware.memory_gib")
+    if missing:
+        options = [o for o, space in (("--model ID|DIR", "model."), ("--hardware 8xrtx-pro-6000|FILE", "hardware."))
+                   if any(m.startswith(space) for m in missing)]  # fmt: skip
+        raise RequestError(f"solve needs {', '.join(missing)}: give {' and '.join(options)}")
+
+
+def choices_of(context: Context, levers: Iterable[str]) -> tuple[tuple[Choice, ...], tuple[Choice, ...]]:
+    """What the solver may choose, and what it never gives up unasked (open for repairs only)."""
+    program, facts = context.resolver.program, context.facts
+    free: list[Choice] = []
+    kept: list[Choice] = []
+    state = State(program, facts, {})
+    wanted = set(levers)
+    for lever in program.levers:
+        if lever["name"] not in wanted:
+            continue
+        space, name = ("env", lever["name"][4:]) if lever["name"].startswith("env.") else ("flag", lever["name"])
+        known = program.env if space == "env" else program.flags
+        given = facts.env if space == "env" else facts.given
+        if name not in known or name in given or not _applies(lever, state, program):
+            continue
+        values = _domain(lever, known[name], space, state, program)
+        if len(values) > 1:
+            (kept if lever.get("gives_up") else free).append(Choice(space, name, values))
+    return tuple(free), tuple(kept)
+
+
+def _applies(lever: dict[str, Any], state: State, program: Any) -> bool:
+    return all(_evaluate(text, state, program) is True for text in lever.get("when", ()))
+
+
+def _evaluate(text: str, state: State, program: Any) -> Any:
+    from packaging.version import Version
+
+    value = evaluator(fold_release(parse(text), Version, program.release), program.tables)(state)
+    return value if type(value) is Unknown or not isinstance(value, bool | int) else bool(value)
+
+
+def _domain(lever: dict[str, Any], form: Any, space: str, state: State, program: Any) -> tuple[Any, ...]:
+    values = lever["values"]
+    if values == "choices":
+        values = list(form.choices or ())
+    elif isinstance(values, dict):
+        from packaging.version import Version
+
+        node = fold_release(parse(values["expr"]), Version, program.release)
+        values = evaluator(node, program.tables)(state)
+        values = [] if values is None or type(values) is Unknown else list(values) if isinstance(values, list | tuple) else [values]
+    allowed = form.choices if space == "flag" and form.choices else None
+    default = form.default if space == "flag" else None
+    kept = [v for v in values if v not in lever.get("without", ()) and (allowed is None or v in allowed)]
+    return (None, *(v for v in dict.fromkeys(kept) if v is not None and (v != default or type(v) is not type(default))))
+
+
+def problem_of(context: Context, goal_name: str, free_pins: Iterable[Choice] = (), drop: Iterable[str] = ()) -> Problem:
+    """Build the model. `free_pins`: pins made choosable (for conflicts); `drop`: given flags left out."""
+    goal = find_goal(context.index.goals, goal_name)
+    need_facts(context.facts)
+    free_pins, drop = tuple(free_pins), set(drop)
+    drop |= {c.key for c in free_pins}
+    facts = without(context.facts, drop)
+    pruned = msgspec.structs.replace(context, facts=facts)
+    choices, kept = choices_of(pruned, goal["levers"])
+    taken = {c.key for c in free_pins}
+    choices = (*free_pins, *(c for c in choices if c.key not in taken))
+    builder = Builder(context.resolver, facts, context.estimates, choices)
+    builder.run()
+    levels = levels_of(builder, goal)
+    figures = {name: builder.expression(f"estimate.{name}") for name in TRADED}
+    model = builder.model(levels)
+    pins = {f"flag.{k}": v for k, v in facts.given.items()} | {f"env.{k}": v for k, v in facts.env.items()}
+    return Problem(pruned, goal, choices, kept, model, builder, pins, figures)
+
+
+def without(facts: Facts, keys: Iterable[str]) -> Facts:
+    """The facts without some given flags (`flag.x`) and variables (`env.X`)."""
+    gone = set(keys)
+    return msgspec.structs.replace(
+        facts,
+        given={k: v for k, v in facts.given.items() if f"flag.{k}" not in gone},
+        env={k: v for k, v in facts.env.items() if f"env.{k}" not in gone},
+    )
+
+
+def best_of(problem: Problem) -> tuple[Assignment, tuple[float, ...]] | None:
+    """The optimum of a problem, or None when it has no solution."""
+    if problem.model.fixed_violations:
+        return None
+    with SatEngine(problem.model) as engine:
+        return optimise(engine)
+
+
+def completed(problem: Problem, assignment: Assignment) -> Facts:
+    """The launch of an assignment: pins, choices, and the values that the goal wants written out."""
+    facts = problem.context.facts
+    given, env = dict(facts.given), dict(facts.env)
+    for choice in problem.choices:
+        value = assignment[choice.key]
+        if value is not None:
+            if choice.space == "flag":
+                given[choice.name] = value
+            else:
+                env[choice.name] = env_text(value)
+    return msgspec.structs.replace(facts, given=given, env=env)
+
+
+def env_text(value: Any) -> str:
+    """A variable's value as it is written in a shell: booleans as 1 and 0."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def written_out(problem: Problem, facts: Facts) -> tuple[Facts, dict[str, str]]:
+    """Write out effective values that a rule chose, where that changes nothing else; flag -> the rule that chose it."""
+    context = problem.context
+    program = context.resolver.program
+    before = checked(context, facts)
+    chosen: dict[str, str] = {}
+    for name in problem.goal.get("write_out", ()):
+        form = program.flags.get(name)
+        value = before.outcomes[0].state.spaces["flag"].get(name)
+        if form is None or name in facts.given or not _worth_writing(form, value):
+            continue
+        given = {**facts.given, name: value}
+        trial = msgspec.structs.replace(facts, given=given)
+        after = checked(context, trial)
+        if _same_values(before, after) and len(after.findings) <= len(before.findings):
+            facts = trial
+            chosen[name] = before.outcomes[0].state.origin("flag", name)
+    return facts, chosen
+
+
+def _worth_writing(form: Any, value: Any) -> bool:
+    settled = value is not None and type(value) is not Unknown and value not in ("auto", "none")
+    return settled and value != form.default and (not form.choices or value in form.choices)
+
+
+def _same_values(before: Result, after: Result) -> bool:
+    return all(
+        a.state.spaces["flag"] == b.state.spaces["flag"] and a.state.spaces["env"] == b.state.spaces["env"]
+        for a, b in zip(before.outcomes, after.outcomes, strict=True)
+    )
+
+
+def checked(context: Context, facts: Facts) -> Result:
+    """Check a completed launch with the same validator that `validate` uses."""
+    return check_context(msgspec.structs.replace(context, facts=facts, problems=()))
+
+
+def metrics_of(context: Context, result: Result) -> dict[str, Any]:
+    """The figures of a launch, with ranges where they are estimates."""
+    state = result.outcomes[0].state
+    names = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "kv_tokens", "weights_gib", "idle_gpus")
+    found = {}
+    for name in names:
+        value = state.get("estimate", name)
+        found[name] = None if type(value) is Unknown else round(value, 4) if isinstance(value, float) else value
+    return found
+
+
+def errors_in(result: Result) -> tuple[str, ...]:
+    """The unconditional errors of a result."""
+    return tuple(f.rule for f in result.findings if f.severity == "error" and not f.conditional_on and not f.after)

@@ -1,0 +1,134 @@
+"""Config -> shapes and parameters of one layer's attention, of every kind that the engine serves."""
+
+from __future__ import annotations
+
+from solver.traits.config import Config
+
+Parts = dict[str, int]
+KV_HEADS = ("num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "num_attention_groups")
+
+
+def linear_parts(config: Config) -> Parts:
+    """Gated DeltaNet, Mamba2 and KDA in the same terms: see `linear_shape`."""
+    hidden = config.needed("hidden_size")
+    k_heads, v_heads, k_dim, v_dim, kernel = linear_shape(config)
+    inner, keys = v_heads * v_dim, k_heads * k_dim
+    state = (inner + 2 * keys) * kernel + 2 * v_heads
+    if config.value("mamba_num_heads"):
+        return {"attn_in": hidden * (2 * inner + 2 * keys + v_heads), "attn_out": inner * hidden, "state": state}
+    if config.value("linear_attn_config"):
+        full_gate = config.table("linear_attn_config").get("use_full_rank_gate")
+        low_rank = hidden * v_dim + v_dim * inner
+        gates = low_rank + (hidden * inner if full_gate else low_rank) + hidden * v_heads
+        return {"attn_in": hidden * (inner + 2 * keys) + gates, "attn_out": inner * hidden, "state": state}
+    state += 2 * hidden * v_heads
+    return {"attn_in": hidden * (2 * inner + 2 * keys), "attn_out": inner * hidden, "state": state}
+
+
+def linear_shape(config: Config) -> tuple[int, int, int, int, int]:
+    """(key heads, value heads, key head size, value head size, convolution kernel) of the recurrent layers.
+
+    Mamba2 in these words: key heads are its groups, the key head size its state size (SGLang 0.5.10,
+    configs/nemotron_h.py and configs/qwen3_next.py feed both into Mamba2StateShape.create).
+    """
+    kda = config.table("linear_attn_config")
+    if kda:
+        heads, size = kda["num_heads"], kda["head_dim"]
+        return heads, heads, size, size, kda["short_conv_kernel_size"]
+    if config.value("mamba_num_heads"):
+        groups = config.count("n_groups", "mamba_n_groups")
+        heads, size = config.count("mamba_num_heads"), config.count("mamba_head_dim")
+        return groups, heads, config.count("ssm_state_size"), size, config.count("conv_kernel", "mamba_d_conv")
+    return (
+        config.count("linear_num_key_heads"),
+        config.count("linear_num_value_heads"),
+        config.count("linear_key_head_dim"),
+        config.count("linear_value_head_dim"),
+        config.count("linear_conv_kernel_dim"),
+    )
+
+
+def head_dim(config: Config) -> int:
+    """The config's own (Nemotron-H: `attention_head_dim`), else hidden over heads, as the engine derives it."""
+    said = config.integer("head_dim", "attention_head_dim")
+    return said or config.needed("hidden_size") // config.needed("num_attention_heads")
+
+
+def kv_heads(config: Config) -> int:
+    """As in ModelConfig.get_total_num_kv_heads: several spellings, else as many as query heads."""
+    heads = config.needed("num_attention_heads")
+    blocks = config.array("block_configs")
+    if blocks:
+        grouped = (block["attention"].get("n_heads_in_group") for block in blocks)
+        return next(heads // int(size) for size in grouped if size)
+    if config.flag("multi_query"):
+        return 1
+    return config.integer(*KV_HEADS) or heads
+
+
+def is_mla(config: Config) -> bool:
+    """Latent attention keeps one compressed vector a token. DeepSeek V4 has no kv_lora_rank: one shared KV head."""
+    return config.value("kv_lora_rank") is not None and config.value("qk_nope_head_dim") is not None
+
+
+def attention_parts(config: Config, kind: str, index: int) -> Parts:
+    if is_mla(config):
+        return latent_parts(config, index)
+    if config.value("o_lora_rank"):
+        return compressed_parts(config, index)
+    hidden, heads = config.needed("hidden_size"), config.needed("num_attention_heads")
+    size, groups, v_size = attention_shape(config, kind)
+    query = heads * size * (2 if config.flag("attn_output_gate") else 1)
+    value = 0 if kind == "full" and config.flag("attention_k_eq_v") else groups * v_size
+    return {"attn_in": hidden * (query + groups * size + value), "attn_out": heads * v_size * hidden}
+
+
+def attention_shape(config: Config, kind: str) -> tuple[int, int, int]:
+    """(head size, KV heads, value head size) of full or of sliding layers, which differ in Gemma 4 and MiMo V2."""
+    size, groups = head_dim(config), kv_heads(config)
+    v_size = config.integer("v_head_dim") or size
+    if kind == "sliding":
+        size = config.integer("swa_head_dim") or size
+        groups = config.integer("swa_num_key_value_heads") or groups
+        return size, groups, config.integer("swa_v_head_dim") or v_size
+    wide = config.integer("global_head_dim")
+    if wide:
+        return wide, config.integer("num_global_key_value_heads") or groups, wide
+    return size, groups, v_size
+
+
+def latent_parts(config: Config, index: int) -> Parts:
+    """Multi-head latent attention (DeepSeek V2 and its heirs), with the lightning indexer where there is one."""
+    hidden, heads = config.needed("hidden_size"), config.needed("num_attention_heads")
+    rank, rope, nope = config.count("kv_lora_rank"), config.count("qk_rope_head_dim"), config.count("qk_nope_head_dim")
+    value, query = config.count("v_head_dim"), config.count("q_lora_rank")
+    wide = (query or hidden) * heads * (nope + rope)
+    gate = hidden * heads * value if config.flag("mla_use_output_gate") else 0
+    parts = {
+        "attn_in": wide + rank * heads * (nope + value) + gate,
+        "replicated_in": hidden * (query + rank + rope),
+        "attn_out": heads * value * hidden,
+    }
+    own = config.array("indexer_types")
+    if config.value("index_topk") and (not own or index < 0 or own[index] == "full"):
+        size, count = config.count("index_head_dim"), config.count("index_n_heads")
+        parts["indexer"] = query * count * size + hidden * (size + count)
+    return parts
+
+
+def compressed_parts(config: Config, index: int) -> Parts:
+    """DeepSeek V4: one shared key-value head, a low-rank grouped output, and compressors that summarise old tokens."""
+    hidden, heads, size = config.needed("hidden_size"), config.needed("num_attention_heads"), head_dim(config)
+    query, out = config.count("q_lora_rank"), config.count("o_lora_rank")
+    ratios = config.array("compress_ratios") or []
+    ratio = ratios[index] if index < len(ratios) else 0
+    compressor = 2 * hidden * size * (2 if ratio == 4 else 1) if ratio else 0
+    parts = {
+        "attn_in": query * heads * size,
+        "replicated_in": hidden * (query + size) + compressor,
+        "attn_out": heads * size * out + config.count("o_groups") * out * hidden,
+    }
+    if ratio == 4:
+        wide, count = config.count("index_head_dim"), config.count("index_n_heads")
+        parts["indexer"] = query * count * wide + hidden * count + 4 * hidden * wide
+    return parts

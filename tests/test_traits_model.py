@@ -1,0 +1,202 @@
+"""Checkpoint configs in, traits out; the configs here are written for the tests, with the real ones' shapes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solver.errors import RequestError
+from solver.knowledge import load
+from solver.traits.model import catalogue_id, model_of, read_checkpoint
+
+KNOWLEDGE = Path(__file__).parents[1] / "knowledge"
+LAYERS = 60
+HYBRID: dict[str, Any] = {
+    "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+    "model_type": "qwen3_5_moe",
+    "vision_config": {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "spatial_merge_size": 2},
+    "text_config": {
+        "model_type": "qwen3_5_moe_text",
+        "hidden_size": 4096,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "attn_output_gate": True,
+        "full_attention_interval": 4,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 64,
+        "num_experts": 512,
+        "num_experts_per_tok": 10,
+        "moe_intermediate_size": 1024,
+        "shared_expert_intermediate_size": 1024,
+        "mtp_num_hidden_layers": 1,
+        "vocab_size": 248320,
+        "max_position_embeddings": 262144,
+        "dtype": "bfloat16",
+    },
+}
+DENSE: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+}
+NVFP4 = {
+    "quant_method": "modelopt",
+    "quant_algo": "NVFP4",
+    "config_groups": {
+        "group_0": {"weights": {"num_bits": 4, "type": "float", "group_size": 16}, "targets": ["Linear"]}
+    },
+    "kv_cache_scheme": {"num_bits": 8, "type": "float"},
+    "ignore": ["lm_head", "*.mlp.shared_expert.*", "mtp*", "mtp.layers.0*", "model.visual*"]
+    + [f"model.language_model.layers.{i}.{'self_attn' if i % 4 == 3 else 'linear_attn'}*" for i in range(LAYERS)],
+}
+
+
+def checkpoint(folder: Path, config: Any, **files: Any) -> Path:
+    (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_a_hybrid_model_has_its_layers_states_and_parameters(tmp_path: Path) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, HYBRID))
+    assert (traits["linear_attention"], traits["linear_layers"], traits["full_attention_layers"]) == ("gdn", 45, 15)
+    assert traits["ssm_state_elems"] == 64 * 128 * 128
+    assert traits["conv_state_elems"] == 3 * (64 * 128 + 2 * 16 * 128)
+    assert traits["total_params_b"] == pytest.approx(397, rel=0.01)
+    assert traits["multimodal"] and traits["mtp_dtype"] == "bfloat16" and traits["quant_method"] is None
+
+
+def test_a_missing_key_takes_the_config_class_default(tmp_path: Path) -> None:
+    text = {k: v for k, v in HYBRID["text_config"].items() if k not in ("num_key_value_heads", "linear_num_key_heads")}
+    traits = read_checkpoint(checkpoint(tmp_path, HYBRID | {"text_config": text}))
+    assert (traits["kv_heads"], traits["linear_k_heads"], traits["tie_embeddings"]) == (2, 16, False)
+
+
+def test_what_cannot_be_known_is_absent(tmp_path: Path) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE))
+    assert "tool_parser" not in traits and "hub_id" not in traits
+    assert traits["experts"] is None and traits["linear_attention"] is None
+
+
+def test_modelopt_with_exclude_lists_leaves_attention_and_mtp_in_bf16(tmp_path: Path) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, HYBRID | {"quantization_config": NVFP4}))
+    assert [traits[k] for k in ("quant_method", "quant_format", "kv_cache_quant")] == ["modelopt_fp4", "nvfp4", "fp8"]
+    assert traits["mtp_dtype"] == "bfloat16" and not traits["attention_quantized"] and not traits["dense_fp4_layers"]
+    assert traits["expert_gib"] == pytest.approx(720 * 4.5 / 16, rel=0.001)
+
+
+def test_hf_quant_config_counts_only_if_config_json_is_silent(tmp_path: Path) -> None:
+    section = {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE, hf_quant_config={"quantization": section}))
+    assert (traits["quant_method"], traits["kv_cache_quant"]) == ("modelopt_fp8", "fp8")
+    own = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | own, hf_quant_config={"quantization": section}))
+    assert (traits["quant_method"], traits["kv_cache_quant"], traits["quant_block"]) == ("fp8", None, [128, 128])
+
+
+@pytest.mark.parametrize(
+    ("quantized", "method"),
+    [({"model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4"}}, "modelopt_mixed"), ({}, "w4afp8")],
+)
+def test_mixed_precision_is_named_by_its_layers(tmp_path: Path, quantized: dict[str, Any], method: str) -> None:
+    section = {"quant_algo": "MIXED_PRECISION", "quantized_layers": quantized, "exclude_modules": []}
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE, hf_quant_config={"quantization": section}))
+    assert traits["quant_method"] == method
+
+
+def test_an_absent_exclude_list_makes_formats_unknown(tmp_path: Path) -> None:
+    config = DENSE | {"num_nextn_predict_layers": 1}
+    traits = read_checkpoint(checkpoint(tmp_path, config, hf_quant_config={"quantization": {"quant_algo": "NVFP4"}}))
+    assert not {"mtp_dtype", "dense_fp4_layers", "attention_quantized"} & traits.keys()
+
+
+def test_infinity_in_a_config_is_read(tmp_path: Path) -> None:
+    text = json.dumps(DENSE)[:-1] + ', "time_step_limit": [0.0, Infinity]}'
+    assert read_checkpoint(checkpoint(tmp_path, text))["layers"] == 32
+
+
+def test_rope_factor_stretches_the_context_as_the_engine_does(tmp_path: Path) -> None:
+    plain = {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    assert read_checkpoint(checkpoint(tmp_path, DENSE | plain))["max_context"] == 4 * 131072
+    llama = {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}
+    assert read_checkpoint(checkpoint(tmp_path, DENSE | llama))["max_context"] == 131072
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ('{"hidden_size": 4096,', "broken JSON at line 1"),
+        ("[]", "must hold a JSON object"),
+        (DENSE | {"num_hidden_layers": "32"}, "num_hidden_layers must be a whole number"),
+        (DENSE | {"layer_types": "full"}, "layer_types must be a list"),
+        ({"text_config": 3}, "text_config must be an object"),
+        (DENSE | {"quantization_config": "fp8"}, "quantization_config must be an object"),
+        ({"model_type": "clip"}, "no num_hidden_layers"),
+    ],
+)
+def test_a_bad_config_is_one_clear_line(tmp_path: Path, config: Any, said: str) -> None:
+    with pytest.raises(RequestError, match=said) as caught:
+        read_checkpoint(checkpoint(tmp_path, config))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_directory_and_a_missing_file_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="no such directory"):
+        read_checkpoint(tmp_path / "nothing")
+    with pytest.raises(RequestError, match=r"no config\.json"):
+        read_checkpoint(tmp_path)
+
+
+def test_reading_takes_less_than_3_ms(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, HYBRID | {"quantization_config": NVFP4})
+    read_checkpoint(folder)
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        read_checkpoint(folder)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.003
+
+
+def test_the_catalogue_names_a_model_by_id_hub_id_and_path() -> None:
+    models = load(KNOWLEDGE).models
+    for name in ("qwen3.5-397b-a17b-nvfp4", "nvidia/Qwen3.5-397B-A17B-NVFP4", "/models/Qwen3.5-397B-A17B-NVFP4/"):
+        assert model_of(name, models)["id"] == "qwen3.5-397b-a17b-nvfp4"
+    with pytest.raises(RequestError, match=r"nearest in the catalogue: .*qwen3\.5-397b-a17b"):
+        model_of("Qwen/Qwen3.5-397B-A17", models)
+
+
+@pytest.mark.skipif(
+    "FLAGWISE_CHECKPOINTS" not in os.environ, reason="needs a directory of real <owner>--<name>/config.json"
+)
+def test_the_catalogue_is_fresh() -> None:
+    """Every checkpoint of the directory gives what its entry says, parsers aside (those come from pages)."""
+    models = load(KNOWLEDGE).models
+    for folder in sorted(Path(os.environ["FLAGWISE_CHECKPOINTS"]).iterdir()):
+        read = read_checkpoint(folder)
+        entry = models[catalogue_id(folder.name.replace("--", "/", 1))].traits
+        read = {k: v for k, v in read.items() if k != "id" and "parser" not in k}
+        assert read == {k: entry.get(k, "absent") for k in read}, folder.name
+
+
+def test_every_catalogue_entry_states_known_traits_with_sources() -> None:
+    knowledge = load(KNOWLEDGE)
+    assert len(knowledge.models) >= 25
+    for entry in knowledge.models.values():
+        assert {f"model.{name}" for name in entry.traits} <= knowledge.traits.keys(), entry.id
+        assert entry.sources and entry.family and entry.id == catalogue_id(entry.hub_ids[0])
