@@ -121,7 +121,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
     """A fired rule in words. None when it is only a guess that rests on another violated rule."""
     left_open = [n.removeprefix(RULE) for n in on if n.startswith(RULE)]
     rest = tuple(n for n in on if not n.startswith(RULE))
-    if left_open and rule.severity != "error":
+    if left_open and (rule.severity != "error" or not _looks_at_open_flag(fired)):
         return None
     program = resolver.program
     values = {**_message_values(rule, outcome, program), **fired.values}
@@ -141,6 +141,12 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         fixes=fixes_of(rule, outcome, program),
         sources=rule.sources,
     )
+
+
+def _looks_at_open_flag(fired: Fired) -> bool:
+    """Whether the rule itself reads a flag that a violated rule left without a value (not only through a formula)."""
+    values = (f.value for f in fired.because if f.name.startswith("flag."))
+    return any(isinstance(v, dict) and any(n.startswith(RULE) for n in v.get("unknown", ())) for v in values)
 
 
 def flags_of(rule: Rule, fired: Fired) -> tuple[str, ...]:
@@ -181,8 +187,16 @@ def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str,
 
 
 def fixes_of(rule: Rule, outcome: Outcome, program: Program) -> tuple[Fix, ...]:
-    """The rule's fixes whose `only_if` does not fail here."""
-    return tuple(f for f in rule.fix if f.only_if is None or _holds(f.only_if, outcome, program) is not False)
+    """The rule's fixes that apply here: `only_if` does not fail, and only what was given is dropped."""
+    spaces = outcome.state.spaces
+    found = []
+    for fix in rule.fix:
+        if fix.only_if is not None and _holds(fix.only_if, outcome, program) is False:
+            continue
+        unset = tuple(n for n in fix.unset if n in spaces["given"] or outcome.state.origins.get(("env", n)) == "given")
+        if unset or fix.set or fix.env or fix.upgrade or fix.checkpoint:
+            found.append(msgspec.structs.replace(fix, unset=unset))
+    return tuple(found)
 
 
 def _holds(condition: str, outcome: Outcome, program: Program) -> Any:

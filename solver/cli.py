@@ -35,19 +35,18 @@ AcceptLength = Annotated[float | None, typer.Option(min=1.0, help="Accepted toke
 def main() -> None:
     """The console entry point. Every RequestError ends in one line and exit status 2."""
     try:
-        app(standalone_mode=False)
+        status = app(standalone_mode=False)
     except RequestError as error:
         _refuse(str(error))
     except BrokenPipeError:
         sys.stderr.close()
-    except typer.Exit as done:
-        raise SystemExit(done.exit_code) from None
     except typer.Abort:
         raise SystemExit(130) from None
     except Exception as error:
         if hasattr(error, "format_message"):  # a usage error of the command line parser
             _refuse(error.format_message())
         raise
+    raise SystemExit(status if isinstance(status, int) else 0)
 
 
 def _refuse(message: str) -> None:
@@ -154,12 +153,15 @@ def solve(
     """Complete a partial request into a full valid flag set; what the command says is kept."""
     from solver.answer import solve as answer_of
     from solver.conflict import Impossible
+    from solver.goals import find_goal
 
     _choice(format, FORMATS, "--format")
     if emit is not None:
         _choice(emit, ("shell", "argv", "json"), "--emit")
     request = {"context": context, "concurrency": concurrency, "accept_length": accept_length}
-    asked = _context(read(command, bare=True), Options(model, hardware, engine_version, request))
+    where = store()
+    find_goal(where.index.goals, goal)
+    asked = _context(read(command, bare=True), Options(model, hardware, engine_version, request), where)
     _refuse_unreadable(asked)
     asked = _with_model_path(asked, model)
     answer = answer_of(asked, goal)
@@ -173,7 +175,7 @@ def _refuse_unreadable(context: Context) -> None:
     """Pins that the release's parser would refuse are a wrong request."""
     from solver.check import reading_findings
 
-    refused = [p for p in context.problems if p.refuses]
+    refused = [p for p in context.problems if p.refuses and p.flag != "model_path"]
     if refused:
         found = reading_findings(context.store, context.resolver.program, refused)
         raise RequestError(found[0].message if found else f"{refused[0].given}: {refused[0].kind}")

@@ -58,15 +58,14 @@ def explain(context: Context, goal: str) -> Impossible:
     soft = _soft(context, goal)
     if problem.model.fixed_violations:
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
-        return Impossible(members, _elsewhere(context, goal))
+        return Impossible(members, _ranked(_elsewhere(context, goal)))
     with SatEngine(problem.model, soft) as engine:
         core = smallest(engine, engine.selectors)
         rules = tuple(n.removeprefix("rule:") for n in core if n.startswith("rule:"))
         members = _members(context, problem, tuple(n for n in core if not n.startswith("rule:")), rules)
         corrections = _corrections(engine, tuple(soft))
     repairs = [r for c in corrections[: 2 * MOST_REPAIRS] if (r := _repair(context, goal, c))]
-    repairs.sort(key=lambda r: (r.costs, r.changes))
-    return Impossible(members, (*_distinct(repairs)[:MOST_REPAIRS], *_elsewhere(context, goal)))
+    return Impossible(members, _ranked([*repairs, *_elsewhere(context, goal)]))
 
 
 def _pins(context: Context, goal: str) -> tuple[Choice, ...]:
@@ -143,12 +142,22 @@ def _members(context: Context, problem: Problem, pins: tuple[str, ...], rules: t
                 used[f"{space}.{name}"] = Fact(f"{space}.{name}", problem.builder.state.get(space, name), "trait")
         rule = context.store.rule(rule_id)
         texts.append(Member("release", f"SGLang {context.release}: {rule.title if rule else rule_id}", rule_id))
+    members += _kept_defaults(context, problem, rules)
     names = {"model": context.model_name, "hardware": context.hardware_name}
     for space in ("model", "hardware"):
         facts = [f"{n} is {say(f.value)}" for n, f in sorted(used.items()) if n.startswith(f"{space}.")]
         if facts:
             members.append(Member(space, f"{names[space]}: {', '.join(facts)}"))
     return (*members, *texts)
+
+
+def _kept_defaults(context: Context, problem: Problem, rules: tuple[str, ...]) -> list[Member]:
+    """What the conflict rests on that nobody asked for: the engine's defaults that are never given up unasked."""
+    program = context.resolver.program
+    looked_at = {name for r in program.rules if r.id in rules for space, name in mentioned(r) if space == "flag"}
+    levers = {lever["name"]: lever.get("gives_up") for lever in program.levers}
+    kept = [c.name for c in problem.kept if c.name in looked_at and c.name not in context.facts.given]
+    return [Member("default", f"{spelling(program, n)} is left out (with it, {levers[n]})") for n in kept]
 
 
 # ------------------------------------------------------------------- repairs
@@ -215,14 +224,12 @@ def _changes(before: Context, after: Context, given: dict[str, Any], env: dict[s
     return tuple(lines)
 
 
-def _distinct(repairs: list[Repair]) -> list[Repair]:
-    seen: set[tuple[str, ...]] = set()
-    kept = []
-    for repair in repairs:
-        if repair.changes not in seen:
-            seen.add(repair.changes)
-            kept.append(repair)
-    return kept
+def _ranked(repairs: Iterable[Repair]) -> tuple[Repair, ...]:
+    """Each way out once, by what it costs the goal."""
+    found: dict[tuple[str, ...], Repair] = {}
+    for repair in sorted(repairs, key=lambda r: (r.costs, len(r.changes), r.changes)):
+        found.setdefault(repair.changes, repair)
+    return tuple(found.values())[:MOST_REPAIRS]
 
 
 def _elsewhere(context: Context, goal: str) -> tuple[Repair, ...]:

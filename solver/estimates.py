@@ -90,7 +90,7 @@ class _Memory:
 
     def memory(self, arguments: dict[str, Any]) -> Any:
         """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
-        missing = missing_for_memory(self.facts)
+        missing = missing_for_memory(self.facts) or _unsized(self.facts, arguments)
         if missing:
             return Unknown(missing)
         key = tuple(arguments.values())
@@ -100,6 +100,14 @@ class _Memory:
             given = {k: v for k, v in arguments.items() if v is not None}
             self._kept[key] = fits(self.facts.model, self.facts.hardware, Settings(**given))
         return self._kept[key]
+
+
+def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
+    """A KV cache dtype whose size per value is not known."""
+    from solver.memory import BYTES, resolved_kv_dtype
+
+    known = resolved_kv_dtype(facts.model, arguments.get("kv_dtype") or "auto") in BYTES
+    return () if known else ("flag.kv_cache_dtype",)
 
 
 MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
@@ -123,6 +131,7 @@ class _Layout:
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
+        missing = missing or _unsized(self.facts, arguments)
         if missing:
             return Unknown(missing)
         if name == "idle_gpus":

@@ -47,14 +47,15 @@ class Graph(msgspec.Struct, frozen=True):
 def build_graph(context: Context, result: Result, around: str | None = None, distance: int = 2) -> Graph:
     """The graph of the rules that applied to this launch, or of what is near one flag. `around`: a canonical flag id."""
     outcome = result.outcomes[0]
-    severities = {f.rule: f.severity for f in result.findings if not f.conditional_on}
+    severities = {f.rule: f.severity for f in result.findings if not f.conditional_on and not f.after}
     written = {w.rule for w in outcome.writes if w.before != w.after or type(w.before) is not type(w.after)}
+    rules = context.resolver.program.rules
+    chosen = {r.id for r in rules} if around else _relevant(context, severities, written, outcome.state)
     nodes: dict[str, Node] = {}
     edges: dict[Edge, None] = {}
-    for rule in context.resolver.program.rules:
-        if around is None and rule.id not in severities and not _relevant(context, rule, written, outcome.state):
-            continue
-        _add_rule(context, rule, severities, written, outcome.state, nodes, edges)
+    for rule in rules:
+        if rule.id in chosen:
+            _add_rule(context, rule, severities, written, outcome.state, nodes, edges)
     graph = Graph(_title(context), tuple(sorted(nodes.values(), key=_node_order)), tuple(sorted(edges, key=_edge_order)))
     return near(graph, f"flag.{around}", distance) if around else _without_loners(graph)
 
@@ -63,14 +64,22 @@ def _title(context: Context) -> str:
     return f"SGLang {context.release}, {context.model_name or 'any model'}, {context.hardware_name or 'any machine'}"
 
 
-def _relevant(context: Context, rule: CompiledRule, written: set[str], state: Any) -> bool:
-    """Whether a rule wrote something here, or demands something of a flag that the command gave."""
-    if rule.id in written:
-        return True
-    if rule.branches or not (rule.require or rule.forbid):
-        return False
-    given = any(space == "flag" and name in context.facts.given for space, name in mentioned(rule))
-    return given and conjunction(context.resolver.ready(rule).when, _WithLets(context, rule, state)) is True
+def _relevant(context: Context, severities: dict[str, Any], written: set[str], state: Any) -> set[str]:
+    """The rules that matter: those with a finding, those that touch a given flag, and those that set what these read."""
+    rules = context.resolver.program.rules
+    given = context.facts.given
+    found = {r.id for r in rules if r.id in severities}
+    for rule in rules:
+        touched = {name for space, name in mentioned(rule) if space in ("flag", "given")}
+        touched |= {s.name for b in rule.branches for s in b.sets}
+        if touched & given.keys() and (rule.id in written or (not rule.branches and _applies(context, rule, state))):
+            found.add(rule.id)
+    read = {name for rule in rules if rule.id in severities for space, name in mentioned(rule) if space == "flag"}
+    return found | {r.id for r in rules if r.id in written and any(s.name in read for b in r.branches for s in b.sets)}
+
+
+def _applies(context: Context, rule: CompiledRule, state: Any) -> bool:
+    return conjunction(context.resolver.ready(rule).when, _WithLets(context, rule, state)) is True
 
 
 class _WithLets:
@@ -107,7 +116,10 @@ def _add_rule(
         if space not in KINDS:
             continue
         key = f"{space}.{name}"
-        nodes.setdefault(key, _fact_node(context, space, name, state))
+        fact = _fact_node(context, space, name, state)
+        if (space, name) not in targets and not severity and _silent(fact, state.get(space, name)):
+            continue
+        nodes.setdefault(key, fact)
         if (space, name) in targets:
             edges[Edge(me, key, "sets")] = None
         if (space, name) in mentioned(rule) or ("given", name) in mentioned(rule):
@@ -123,6 +135,11 @@ def _fact_node(context: Context, space: str, name: str, state: Any) -> Node:
     how = "given" if given else origin if origin in ("default", "trait", "unknown") else "set"
     by = "you" if given and origin == "given" else f"set by {origin}" if how == "set" or given else how
     return Node(f"{space}.{name}", space, f"{label}\n{_short(value)}", how, by)
+
+
+def _silent(node: Node, value: Any) -> bool:
+    """A switch that nobody touched says nothing where no rule complains."""
+    return node.state == "default" and value in (None, False, "none", "null", "auto")
 
 
 def _short(text: str, limit: int = 40) -> str:

@@ -14,6 +14,8 @@ Values = Mapping[str, Any]
 GIB = 2**30
 BYTES = {"bf16": 2.0, "bfloat16": 2.0, "fp16": 2.0, "float16": 2.0, "fp32": 4.0, "float32": 4.0, "fp8": 1.0}
 BYTES |= {"fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "fp4_e2m1": 0.5 + 1 / 16, "fp4": 0.5 + 1 / 16}
+#: Block formats: a one-byte scale for each 16 (FP4) or 32 (MXFP8) values.
+BYTES |= {"nvfp4": 0.5 + 1 / 16, "fp4_mx_block16": 0.5 + 1 / 16, "mxfp8": 1 + 1 / 32}
 #: What a rank holds before its weights count: the CUDA context, and from two GPUs on NCCL and its buffers. The second
 #: figure is solved from a public log (Qwen3-235B-A22B-FP8 on 4x H100, mem fraction 0.93: 367,404 tokens;
 #: https://github.com/vllm-project/vllm/issues/21348), which gives 2.6; the first is an estimate.

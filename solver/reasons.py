@@ -13,8 +13,8 @@ from solver.words import figure, listed, say
 
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")
 """The choices that span the trade-off."""
-DECIDING_LEVELS = 2
-"""Levels (warnings, losses) that every point of the trade-off has to keep."""
+DECIDING_LEVELS = 3
+"""Levels (memory, warnings, losses) that every point of the trade-off has to keep."""
 
 
 def reasons_of(
@@ -75,25 +75,28 @@ def _worse(problem: Problem, level: Level, instead: str, there: float, here: flo
 def trade_off(
     problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]
 ) -> tuple[Point, ...]:
-    """Every reachable layout that no other beats in both latency and round trips, best in round trips first."""
+    """Every other reachable layout: first those that none beats in both latency and round trips, then the rest."""
     levels = problem.model.levels
     held = [engine.bound(level, c) for level, c in zip(levels[:DECIDING_LEVELS], costs, strict=False) if level.counts]
     keys = [k for k in LAYOUT if k in problem.model.base]
     here = tuple(best[k] for k in keys)
     points: list[tuple[tuple[float, ...], Assignment]] = []
+    seen = {tuple(problem_value(problem, best, k) for k in LAYOUT)}
     for combo in product(*(problem.model.variables[k].domain for k in keys)):
         found = None if combo == here else _layout(problem, engine, best, keys, combo, held)
-        if found is not None and all(figures := _figures(problem, found)):
+        shape = tuple(problem_value(problem, found, k) for k in LAYOUT) if found else ()
+        if found is not None and shape not in seen and all(figures := _figures(problem, found)):
+            seen.add(shape)
             points.append((figures, found))
     rivals = [*(f for f, _ in points), _figures(problem, best)]
-    front = [p for p in points if not any(_beats(rival, p[0]) for rival in rivals)]
-    front.sort(key=lambda p: (p[0][::-1], [str(p[1][k]) for k in keys]))
+    points.sort(key=lambda p: (any(_beats(rival, p[0]) for rival in rivals), p[0][::-1], [str(p[1][k]) for k in keys]))
     return tuple(
         Point(
             {k.split(".", 1)[1]: problem_value(problem, values, k) for k in LAYOUT},
             dict(zip(TRADED, figures, strict=True)),
+            not any(_beats(rival, figures) for rival in rivals),
         )
-        for figures, values in _distinct(front)
+        for figures, values in points
     )
 
 
@@ -114,8 +117,3 @@ def _layout(
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
-
-
-def _distinct(front: list[tuple[tuple[float, ...], Assignment]]) -> list[tuple[tuple[float, ...], Assignment]]:
-    seen: set[tuple[float, ...]] = set()
-    return [p for p in front if not (p[0] in seen or seen.add(p[0]))]  # type: ignore[func-returns-value]  # set.add as a side effect

@@ -34,10 +34,11 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """One layout of the trade-off, with its metrics."""
+    """One layout of the trade-off, with its metrics. `on_front`: no other layout is better in both."""
 
     given: dict[str, Any]
     metrics: dict[str, Any]
+    on_front: bool
 
 
 class Solution(msgspec.Struct, frozen=True):

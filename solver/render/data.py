@@ -165,7 +165,7 @@ def shown(key: str, program: Program) -> str:
 
 def point_data(point: Point, program: Program) -> dict[str, Any]:
     """One point of the trade-off."""
-    return {"given": {spelling(program, n): v for n, v in point.given.items()}, "metrics": point.metrics}
+    return {"given": {spelling(program, n): v for n, v in point.given.items()}, "metrics": point.metrics, "on_front": point.on_front}
 
 
 def impossible_data(context: Context, goal: str, answer: Impossible) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def rule_lines(rule: Rule, program: Program) -> list[str]:
     if rule.set:
         lines.append(f"  sets {_sets(rule.set)}")
     if rule.message:
-        lines += wrapped(rule.message, "  says: ")
+        lines += wrapped(f"says: {rule.message}", "  ")
     for fix in rule.fix:
         lines += wrapped(f"fix: {fix_text(fix, program)}" + (f" if {fix.only_if}" if fix.only_if else ""), "  ")
     for word, examples in (("fails", rule.examples.fail), ("passes", rule.examples.pass_)):

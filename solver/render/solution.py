@@ -10,7 +10,7 @@ from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
 from solver.render.data import shown
 from solver.render.text import conditional_lines, finding_lines, judged_by, paint, table, wrapped
-from solver.solve import Solution
+from solver.solve import Point, Solution
 from solver.words import figure, say
 
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
@@ -29,11 +29,7 @@ def solution(context: Context, goal: str, answer: Solution, top: int) -> str:
     lines += table(figures, ("  figure", "as asked", "solved"))
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
     lines += _idle(answer)
-    if answer.alternatives:
-        lines += ["", "other points of the trade-off"]
-        names = list(answer.alternatives[0].given)
-        head = (*(f"  {shown(f'flag.{n}', program)}" if not i else shown(f"flag.{n}", program) for i, n in enumerate(names)), "round trips", "latency ms")
-        lines += table([_point_row(p.given, p.metrics) for p in answer.alternatives[:top]], head)
+    lines += _trade_off(answer.alternatives[:top], program)
     notes = [f for f in answer.result.findings if not f.conditional_on]
     for finding in notes:
         lines += ["", *finding_lines(finding, program)]
@@ -68,11 +64,18 @@ def _idle(answer: Solution) -> list[str]:
     return [f"{idle} GPUs stay idle: no layout that uses them is better for this goal"] if idle else []
 
 
-def _point_row(given: dict[str, object], metrics: dict[str, float]) -> tuple[str, ...]:
-    cells = [say(v) for v in given.values()]
-    cells[0] = f"  {cells[0]}"
-    latency = metrics["token_latency_us"] / 1000
-    return (*cells, f"{metrics['pcie_roundtrips_per_token']:.1f}", f"{latency:.2f}")
+def _trade_off(points: tuple[Point, ...], program: Program) -> list[str]:
+    """Other layouts with their figures; a layout that another beats in both says so."""
+    if not points:
+        return []
+    names = [n for n in points[0].given if any(p.given[n] not in (1, None) for p in points)]
+    head = [*(shown(f"flag.{n}", program) for n in names), "round trips", "latency ms", ""]
+    rows = []
+    for point in points:
+        cells = [say(point.given[n]) for n in names]
+        cells += [f"{point.metrics['pcie_roundtrips_per_token']:.1f}", f"{point.metrics['token_latency_us'] / 1000:.2f}"]
+        rows.append((f"  {cells[0]}", *cells[1:], "" if point.on_front else "worse in both than another"))
+    return ["", "other points of the trade-off", *table(rows, (f"  {head[0]}", *head[1:]))]
 
 
 def impossible(context: Context, goal: str, answer: Impossible) -> str:

@@ -56,13 +56,14 @@ def finding_lines(finding: Finding, program: Program) -> list[str]:
     after = f" (after {finding.after})" if finding.after else ""
     body = wrapped(finding.message, "  ")
     about = " ".join((*finding.flags, *finding.env))
+    brief = finding.severity == "note"
     body.append(f"  {finding.stage} stage, known from {finding.status}" + (f"; about {about}" if about else ""))
     facts = [f"{f.name} = {say(f.value)} ({f.origin})" for f in finding.because if f.origin != "default"]
-    if facts:
+    if facts and not brief:
         body += wrapped(f"because {'; '.join(facts)}", "  ")
     for number, fix in enumerate(finding.fixes):
         body += wrapped(f"{'fix' if number == 0 else ' or'}: {fix_text(fix, program)}", "  ")
-    body += [f"  source: {source_text(s)}" for s in finding.sources[:2]]
+    body += [f"  source: {source_text(s)}" for s in finding.sources[: 0 if brief else 2]]
     return [indent + text for text in [head + after, *body]]
 
 
