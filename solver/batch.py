@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from solver.check import at_or_above
@@ -12,6 +11,7 @@ from solver.compiled import Store
 from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
 from solver.launch import Launch, read_argv, read_command
+from solver.records import Severity
 from solver.render.data import line, result_data
 
 KEYS = {"id", "command", "argv", "env", "model", "model_dir", "hardware", "engine_version"}
@@ -20,18 +20,18 @@ WRONG_REQUEST, FINDINGS = 2, 1
 Judge = Callable[[Context], tuple[dict[str, Any], bool]]
 
 
-def validate_lines(store: Store, path: Path, options: Options, fail_on: str, fail_on_unknown: bool) -> int:
+def validate_lines(store: Store, path: str, options: Options, fail_on: Severity, fail_on_unknown: bool) -> int:
     """Validate each line and print its result; returns the worst line's exit status."""
 
     def judge(context: Context) -> tuple[dict[str, Any], bool]:
         result = check_context(context)
-        counted = [f for f in result.findings if at_or_above(f, fail_on) and not f.after]  # type: ignore[arg-type]  # a level
+        counted = [f for f in result.findings if at_or_above(f, fail_on) and not f.after]
         return result_data(context, result), any(fail_on_unknown or not f.conditional_on for f in counted)
 
     return each_line(store, path, options, judge)
 
 
-def each_line(store: Store, path: Path, options: Options, judge: Judge) -> int:
+def each_line(store: Store, path: str, options: Options, judge: Judge) -> int:
     """Judge every line of a file; a bad line becomes a result with an `error`."""
     worst = 0
     for number, text in enumerate(_lines(path), 1):
@@ -49,9 +49,9 @@ def each_line(store: Store, path: Path, options: Options, judge: Judge) -> int:
     return worst
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: str) -> Iterator[str]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123  # verbs hand over plain paths
             yield from file
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"cannot read the batch file {path}: {error}") from None

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from solver.compiled import Program, Store
-from solver.conditions import Unknown, evaluator, parse
+from solver.compiled import CompiledRule, Program, Store
+from solver.conditions import evaluator, names_in
 from solver.facts import Facts
 from solver.pipeline import RULE, Fired, Resolver, Outcome, plain, run
 from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
-from solver.words import fill
+from solver.words import fill, holes
 
 Verdict = Literal["valid", "conditional", "invalid"]
 
@@ -138,7 +138,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         because=fired.because,
         conditional_on=rest,
         after=left_open[0] if left_open else None,
-        fixes=fixes_of(rule, outcome, program),
+        fixes=fixes_of(rule, fired.compiled, outcome, program),
         sources=rule.sources,
     )
 
@@ -161,8 +161,6 @@ def flags_of(rule: Rule, fired: Fired) -> tuple[str, ...]:
 
 
 def _demands(fired: Fired, name: str) -> bool:
-    from solver.conditions import names_in
-
     return any(name == n for node in (*fired.compiled.require, *fired.compiled.forbid) for _, n in names_in(node))
 
 
@@ -174,8 +172,6 @@ def spelling(program: Program, flag_id: str) -> str:
 
 
 def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str, Any]:
-    from solver.words import holes
-
     values: dict[str, Any] = {"release": program.release}
     for hole in holes(" ".join((rule.message, rule.title))):
         space, _, name = hole.partition(".")
@@ -186,27 +182,17 @@ def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str,
     return values
 
 
-def fixes_of(rule: Rule, outcome: Outcome, program: Program) -> tuple[Fix, ...]:
+def fixes_of(rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Program) -> tuple[Fix, ...]:
     """The rule's fixes that apply here: `only_if` does not fail, and only what was given is dropped."""
     spaces = outcome.state.spaces
     found = []
-    for fix in rule.fix:
-        if fix.only_if is not None and _holds(fix.only_if, outcome, program) is False:
+    for fix, node in zip(rule.fix, compiled.fix_when, strict=True):
+        if node is not None and evaluator(node, program.tables)(outcome.state) is False:
             continue
         unset = tuple(n for n in fix.unset if n in spaces["given"] or outcome.state.origins.get(("env", n)) == "given")
         if unset or fix.set or fix.env or fix.upgrade or fix.checkpoint:
             found.append(msgspec.structs.replace(fix, unset=unset))
     return tuple(found)
-
-
-def _holds(condition: str, outcome: Outcome, program: Program) -> Any:
-    from packaging.version import Version
-
-    from solver.conditions import fold_release
-
-    node = fold_release(parse(condition), Version, program.release)
-    value = evaluator(node, program.tables)(outcome.state)
-    return value if type(value) is Unknown else bool(value)
 
 
 def reading_findings(store: Store, program: Program, problems: Iterable[Problem]) -> list[Finding]:

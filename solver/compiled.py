@@ -6,10 +6,10 @@ per release. The cache lies beside the knowledge when it was built into a wheel,
 
 from __future__ import annotations
 
-import hashlib
 import os
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import msgspec
 
@@ -17,12 +17,18 @@ from solver.conditions import Node, fold_release, literal, parse
 from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm, Traits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from solver.knowledge import Knowledge
 
-FORMAT = 6
+# ruff: noqa: PTH  # every answer starts here, and importing pathlib costs a tenth of what it may take
+
+FORMAT = 7
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
+COMPILERS = ("compiled.py", "conditions.py", "records.py", "knowledge.py")
+"""The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
 """Installers write files one after another: a YAML file this much newer than the sealed cache was edited."""
 STAGE_RANK = {"parse": 0, "resolve": 1, "config": 2, "load": 3, "capture": 4, "run": 5, "quality": 6, "host": 7}
@@ -57,6 +63,8 @@ class CompiledRule(msgspec.Struct, frozen=True, array_like=True):
     branches: tuple[Branch, ...]
     leaves_open: tuple[str, ...]
     about: tuple[str, ...]
+    fix_when: tuple[Node | None, ...]
+    """The condition of each fix of the rule, in order."""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -74,20 +82,101 @@ class Program(msgspec.Struct, frozen=True):
     """Formula -> argument -> expression."""
 
 
-class Index(msgspec.Struct, frozen=True):
-    """What does not depend on the release."""
+class Core(msgspec.Struct, frozen=True):
+    """The small part of what does not depend on the release."""
 
     hash: str
     releases: tuple[Release, ...]
-    models: dict[str, Traits]
-    hub_ids: dict[str, str]
-    hardware: dict[str, Traits]
     traits: dict[str, TraitForm]
     goals: dict[str, Any]
-    data: dict[str, Any]
-    known_flags: dict[str, tuple[str, tuple[str, ...]]]
+    hub_ids: dict[str, str]
+
+
+class Known(msgspec.Struct, frozen=True):
+    """Which release has which spelling and variable; needed only when a command names something unknown."""
+
+    flags: dict[str, tuple[str, tuple[str, ...]]]
     """Spelling -> canonical id, and the releases that have it."""
-    known_env: dict[str, tuple[str, ...]]
+    env: dict[str, tuple[str, ...]]
+
+
+class Records(Mapping[str, Traits]):
+    """Catalogue entries, each decoded when it is asked for."""
+
+    def __init__(self, raw: dict[str, msgspec.Raw]) -> None:
+        self._raw = raw
+
+    def __getitem__(self, key: str) -> Traits:
+        return msgspec.msgpack.decode(self._raw[key], type=Traits)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+
+class Index:
+    """What does not depend on the release, read part by part when it is first needed."""
+
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        self._read = read
+        self._parts: dict[str, Any] = {}
+
+    def _part(self, name: str, kind: Any) -> Any:
+        if name not in self._parts:
+            self._parts[name] = msgspec.msgpack.decode(self._read(name), type=kind)
+        return self._parts[name]
+
+    @property
+    def core(self) -> Core:
+        found: Core = self._part("core", Core)
+        return found
+
+    @property
+    def hash(self) -> str:
+        return self.core.hash
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return self.core.releases
+
+    @property
+    def traits(self) -> dict[str, TraitForm]:
+        return self.core.traits
+
+    @property
+    def goals(self) -> dict[str, Any]:
+        return self.core.goals
+
+    @property
+    def hub_ids(self) -> dict[str, str]:
+        """Hub id in small letters -> model id."""
+        return self.core.hub_ids
+
+    @property
+    def models(self) -> Records:
+        return Records(self._part("models", dict[str, msgspec.Raw]))
+
+    @property
+    def hardware(self) -> Records:
+        return Records(self._part("hardware", dict[str, msgspec.Raw]))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Links, acceptance and costs by their path below the knowledge."""
+        found: dict[str, Any] = self._part("data", dict[str, Any])
+        return found
+
+    @property
+    def known_flags(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        found: Known = self._part("known", Known)
+        return found.flags
+
+    @property
+    def known_env(self) -> dict[str, tuple[str, ...]]:
+        found: Known = self._part("known", Known)
+        return found.env
 
 
 # ------------------------------------------------------------------ compile
@@ -121,6 +210,7 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
         branches=branches,
         leaves_open=rule.leaves_open,
         about=rule.about,
+        fix_when=tuple(node(f.only_if) if f.only_if else None for f in rule.fix),
     )
 
 
@@ -160,8 +250,8 @@ def compile_release(knowledge: Knowledge, release: str) -> Program:
     )
 
 
-def index_of(knowledge: Knowledge, content_hash: str) -> Index:
-    """Everything that does not depend on the release."""
+def index_parts(knowledge: Knowledge, content_hash: str) -> dict[str, Any]:
+    """The parts of `Index`, to be written."""
     from solver.knowledge import form_in
 
     releases = [r.version for r in knowledge.releases]
@@ -171,18 +261,22 @@ def index_of(knowledge: Knowledge, content_hash: str) -> Index:
             form = form_in(flag.forms, release)
             for spelling in form.spellings if form else ():
                 spellings.setdefault(spelling, (flag.id, []))[1].append(release)
-    return Index(
-        hash=content_hash,
-        releases=knowledge.releases,
-        models=knowledge.models,
-        hub_ids={hub.lower(): m.id for m in knowledge.models.values() for hub in m.hub_ids},
-        hardware=knowledge.hardware,
-        traits=knowledge.traits,
-        goals={g.id: msgspec.to_builtins(g) for g in knowledge.goals.values()},
-        data=knowledge.data,
-        known_flags={s: (i, tuple(r)) for s, (i, r) in spellings.items()},
-        known_env={n: tuple(r for r in releases if form_in(v.forms, r)) for n, v in knowledge.env.items()},
-    )
+    return {
+        "core": Core(
+            hash=content_hash,
+            releases=knowledge.releases,
+            traits=knowledge.traits,
+            goals={g.id: msgspec.to_builtins(g) for g in knowledge.goals.values()},
+            hub_ids={hub.lower(): m.id for m in knowledge.models.values() for hub in m.hub_ids},
+        ),
+        "known": Known(
+            flags={s: (i, tuple(r)) for s, (i, r) in spellings.items()},
+            env={n: tuple(r for r in releases if form_in(v.forms, r)) for n, v in knowledge.env.items()},
+        ),
+        "models": knowledge.models,
+        "hardware": knowledge.hardware,
+        "data": knowledge.data,
+    }
 
 
 # -------------------------------------------------------------------- cache
@@ -191,12 +285,12 @@ def index_of(knowledge: Knowledge, content_hash: str) -> Index:
 class Store:
     """Programs, index and rule texts of one knowledge folder, from the cache where it is fresh."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._folder = _fresh_folder(root)
-        self._memory: dict[str, bytes] = {} if self._folder else _build(root)
+    def __init__(self, root: Path | str) -> None:
+        self.root = str(root)
+        self._folder = _fresh_folder(self.root)
+        self._memory: dict[str, bytes] = {} if self._folder else _build(self.root)
         if not self._folder:
-            self._folder = _keep(root, self._memory)
+            self._folder = _keep(self.root, self._memory)
         self._texts: dict[str, msgspec.Raw] | None = None
         self._index: Index | None = None
 
@@ -204,12 +298,12 @@ class Store:
         if name in self._memory:
             return self._memory[name]
         assert self._folder is not None
-        return (self._folder / name).read_bytes()
+        return _bytes(self._folder, name)
 
     @property
     def index(self) -> Index:
         if self._index is None:
-            self._index = msgspec.msgpack.decode(self._read("index"), type=Index)
+            self._index = Index(self._read)
         return self._index
 
     def program(self, release: str) -> Program:
@@ -229,105 +323,115 @@ class Store:
         return tuple(sorted(self._texts or ()))
 
 
-def stamp(root: Path) -> list[tuple[str, int, int]]:
+def _bytes(folder: str, name: str) -> bytes:
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def stamp(root: str) -> list[tuple[str, int, int]]:
     """Name, size and change time (ns) of every YAML file below a folder, sorted."""
     found: list[tuple[str, int, int]] = []
-    stack = [str(root)]
-    cut = len(str(root)) + 1
+    stack = [root]
+    cut = len(root) + 1
     while stack:
         with os.scandir(stack.pop()) as entries:
             for entry in entries:
-                if entry.is_dir():
-                    stack.append(entry.path)
-                elif entry.name.endswith(".yaml"):
+                if entry.name.endswith(".yaml"):
                     stat = entry.stat()
                     found.append((entry.path[cut:], stat.st_size, stat.st_mtime_ns))
+                elif entry.is_dir() and not entry.name.startswith("_"):
+                    stack.append(entry.path)
     found.sort()
     return found
 
 
-def _cache_folder(root: Path) -> Path:
-    base = os.environ.get("FLAGWISE_CACHE") or os.path.join(  # noqa: PTH118  # a string is all that is needed here
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),  # noqa: PTH111
-        "flagwise",
+def _cache_folder(root: str) -> str:
+    base = os.environ.get("FLAGWISE_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "flagwise"
     )
-    return Path(base) / hashlib.blake2b(str(root).encode(), digest_size=8).hexdigest()
+    return os.path.join(base, f"{crc32(os.path.abspath(root).encode()):08x}")
 
 
-def _fresh_folder(root: Path) -> Path | None:
-    now = stamp(root)
-    sealed = root / SEALED
+def _fresh_folder(root: str) -> str | None:
+    now = stamp(root) if os.path.isdir(root) else []
+    sealed = os.path.join(root, SEALED)
     if _sealed_is_fresh(sealed, now):
         return sealed
     folder = _cache_folder(root)
     try:
-        kept = msgspec.msgpack.decode((folder / "stamp").read_bytes())
-    except (OSError, msgspec.DecodeError):
+        kept = _bytes(folder, "stamp")
+    except OSError:
         return None
     return folder if kept == _stamp_value(now) else None
 
 
-def _stamp_value(files: list[tuple[str, int, int]]) -> list[Any]:
-    code = Path(__file__).parent
-    own = [[n, (code / n).stat().st_mtime_ns] for n in ("compiled.py", "conditions.py", "records.py", "knowledge.py")]
-    return [FORMAT, own, [list(f) for f in files]]
+def _stamp_value(files: list[tuple[str, int, int]]) -> bytes:
+    """What the files and the code that compiles them look like."""
+    code = os.path.dirname(__file__)
+    own = [(n, os.stat(os.path.join(code, n)).st_mtime_ns) for n in COMPILERS]
+    return repr((FORMAT, own, files)).encode()
 
 
-def _sealed_is_fresh(sealed: Path, now: list[tuple[str, int, int]]) -> bool:
+def _sealed_is_fresh(sealed: str, now: list[tuple[str, int, int]]) -> bool:
     try:
-        built = (sealed / "sizes").stat().st_mtime
-        sizes = msgspec.msgpack.decode((sealed / "sizes").read_bytes())
+        built = os.stat(os.path.join(sealed, "sizes")).st_mtime
+        sizes = _bytes(sealed, "sizes")
     except OSError:
         return False
-    if sizes != [FORMAT, [[name, size] for name, size, _ in now]]:
+    if sizes != _sizes_value(now):
         return False
     return all(changed / 1e9 <= built + INSTALL_SLACK_S for _, _, changed in now)
 
 
-def _build(root: Path) -> dict[str, bytes]:
+def _sizes_value(files: list[tuple[str, int, int]]) -> bytes:
+    return repr((FORMAT, [(name, size) for name, size, _ in files])).encode()
+
+
+def _build(root: str) -> dict[str, bytes]:
+    from hashlib import blake2b
+    from pathlib import Path
+
     from solver.knowledge import load
 
-    knowledge = load(root)
-    digest = hashlib.blake2b(digest_size=8)
+    knowledge = load(Path(root))
+    digest = blake2b(digest_size=8)
     for name, _, _ in stamp(root):
-        digest.update(name.encode() + b"\0" + (root / name).read_bytes() + b"\0")
+        digest.update(name.encode() + b"\0" + _bytes(root, name) + b"\0")
     encode = msgspec.msgpack.encode
     files = {f"release-{r.version}": encode(compile_release(knowledge, r.version)) for r in knowledge.releases}
-    files["index"] = encode(index_of(knowledge, digest.hexdigest()))
+    files |= {name: encode(part) for name, part in index_parts(knowledge, digest.hexdigest()).items()}
     files["texts"] = encode({r.id: r for r in knowledge.rules.values()})
     return files
 
 
-def _keep(root: Path, files: dict[str, bytes]) -> Path | None:
+def _keep(root: str, files: dict[str, bytes]) -> str | None:
     """Write the cache; a place that cannot be written is no error (the next run compiles again)."""
     folder = _cache_folder(root)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in [*files.items(), ("stamp", msgspec.msgpack.encode(_stamp_value(stamp(root))))]:
-            part = folder / f".{name}.{os.getpid()}"
-            part.write_bytes(content)
-            part.replace(folder / name)
+        os.makedirs(folder, exist_ok=True)
+        for name, content in [*files.items(), ("stamp", _stamp_value(stamp(root)))]:
+            part = os.path.join(folder, f".{name}.{os.getpid()}")
+            with open(part, "wb") as file:
+                file.write(content)
+            os.replace(part, os.path.join(folder, name))
     except OSError:
         return None
     return folder
 
 
-def seal(root: Path, target: Path) -> None:
+def seal(root: Path | str, target: Path | str) -> None:
     """Write the cache that a wheel carries (called by the build hook)."""
-    target.mkdir(parents=True, exist_ok=True)
-    for name, content in _build(root).items():
-        (target / name).write_bytes(content)
-    sizes = [FORMAT, [[name, size] for name, size, _ in stamp(root)]]
-    (target / "sizes").write_bytes(msgspec.msgpack.encode(sizes))
+    os.makedirs(target, exist_ok=True)
+    for name, content in [*_build(str(root)).items(), ("sizes", _sizes_value(stamp(str(root))))]:
+        with open(os.path.join(target, name), "wb") as file:
+            file.write(content)
 
 
-def default_root() -> Path:
+def default_root() -> str:
     """The knowledge folder: `FLAGWISE_KNOWLEDGE`, else the installed package `knowledge`."""
     given = os.environ.get("FLAGWISE_KNOWLEDGE")
     if given:
-        return Path(given)
+        return given
     import knowledge
 
-    return Path(knowledge.__path__[0])
-
-
+    return os.path.abspath(knowledge.__path__[0])

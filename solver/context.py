@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,6 +21,7 @@ from solver.reading import Reading, read_flags
 from solver.records import FlagForm
 
 REQUEST_DEFAULTS = {"context": 4096, "concurrency": 1}
+# ruff: noqa: PTH  # on the hot path; importing pathlib costs a tenth of what an answer may take
 ENV_PREFIXES = ("SGLANG_", "SGL_")
 
 
@@ -170,7 +169,8 @@ def _moved_value(form: FlagForm, texts: Sequence[str]) -> Any:
 def _read_text(path: str) -> str:
     """The text of a `--config` file. Errors: RequestError when it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"cannot read the --config file {path}: {error}") from None
 
@@ -205,8 +205,8 @@ def _installed_version() -> str | None:
     import sys
 
     for folder in sys.path:
-        if folder and os.path.isdir(folder):  # noqa: PTH112  # sys.path holds strings
-            for name in os.listdir(folder):  # noqa: PTH208
+        if folder and os.path.isdir(folder):
+            for name in os.listdir(folder):
                 match = re.fullmatch(r"sglang-(\d[^-]*)\.dist-info", name)
                 if match:
                     return match[1]
@@ -238,12 +238,14 @@ def find_model(
     name = wanted if wanted is not None else path if isinstance(path, str) else None
     if name is None:
         return None, {}
-    folder = Path(name)
-    if folder.is_dir():
+    if os.path.isdir(name):
+        from pathlib import Path
+
         from solver.traits.model import read_checkpoint
 
-        return name, read_checkpoint(folder)
-    entry = index.models.get(name) or index.models.get(index.hub_ids.get(name.lower(), ""))
+        return name, read_checkpoint(Path(name))
+    models = index.models
+    entry = models.get(name) or models.get(index.hub_ids.get(name.lower(), ""))
     if entry is None:
         entry = _by_last_part(index, name)
         if entry is not None:
@@ -251,7 +253,9 @@ def find_model(
     if entry is not None:
         return entry.id, {"id": entry.id, "family": entry.family, **entry.traits}
     if wanted is not None:
-        near = difflib.get_close_matches(wanted.lower(), [*index.models, *index.hub_ids], 3, 0.4)
+        from difflib import get_close_matches
+
+        near = get_close_matches(wanted.lower(), [*index.models, *index.hub_ids], 3, 0.4)
         hint = f"; near are {', '.join(near)}" if near else ""
         raise RequestError(f"unknown model {wanted!r}: no directory and no catalogue id{hint}")
     return name, {}
@@ -273,6 +277,8 @@ def find_hardware(index: Index, wanted: str | None) -> dict[str, Any]:
     from solver.traits.hardware import hardware_of, read_hardware_file
 
     if wanted.endswith((".yaml", ".yml")) or os.sep in wanted:
+        from pathlib import Path
+
         return read_hardware_file(Path(wanted), index.hardware)
     return hardware_of(wanted, index.hardware)
 
@@ -306,7 +312,9 @@ def env_problems(index: Index, known: Mapping[str, Any], env: Mapping[str, str])
             detail["releases"] = f"{releases[0]} to {releases[-1]}" if len(releases) > 1 else releases[0]
             problems.append(Problem("env-not-read", None, name, detail, None))
         else:
-            near = difflib.get_close_matches(name, known, 1, 0.8)
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, 1, 0.8)
             detail["nearest"] = near[0] if near else None
             problems.append(Problem("env-unknown", None, name, detail, None))
     return problems

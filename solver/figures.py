@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -53,6 +52,6 @@ def _throughput(latency: Any, context: Context) -> Any:
     return round(context.facts.request["concurrency"] * 1e6 / value, 1) if value else None
 
 
-def estimate_lines(store: Store, path: Path, options: Options) -> int:
+def estimate_lines(store: Store, path: str, options: Options) -> int:
     """The figures of each line of a file; returns the worst line's exit status."""
     return each_line(store, path, options, lambda context: (figures_of(context), False))

@@ -147,8 +147,9 @@ def _catalogue(kind: type[Record], folder: Path, key: str, skip: tuple[str, ...]
     return found
 
 
-def load(root: Path) -> Knowledge:
+def load(folder: Path | str) -> Knowledge:
     """Load a knowledge folder. Errors: KnowledgeError with the file and what was expected."""
+    root = Path(folder)
     engine = root / ENGINE
     if not engine.is_dir():
         raise KnowledgeError(f"{root}: no knowledge here (expected a folder {ENGINE}/)")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from solver.compiled import Program, CompiledRule
-from solver.conditions import Evaluator, Unknown, evaluator, merge, names_in
+from solver.conditions import Evaluator, Node, Unknown, evaluator, merge, names_in
 from solver.facts import Facts, State
 from solver.records import Fact
 
@@ -58,22 +59,50 @@ class Resolver:
 
 
 class _Ready:
-    """The evaluators of one rule, and the names it mentions."""
+    """The evaluators of one rule, each made when it is first needed: most rules end at their first condition."""
 
-    __slots__ = ("branches", "forbid", "let", "mentioned", "require", "when")
+    def __init__(self, rule: CompiledRule, tables: dict[str, Any]) -> None:
+        self._rule = rule
+        self._tables = tables
+        self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
+        self.when = [_Late(node, tables) for node in rule.when]
 
-    def __init__(self, step: CompiledRule, tables: dict[str, Any]) -> None:
-        def all_of(nodes: Any) -> list[Evaluator]:
-            return [evaluator(n, tables) for n in nodes]
+    def _all(self, nodes: Any) -> list[Evaluator]:
+        return [evaluator(n, self._tables) for n in nodes]
 
-        self.let = [(name, evaluator(node, tables)) for name, node in step.let]
-        self.when = all_of(step.when)
-        self.require = all_of(step.require)
-        self.forbid = all_of(step.forbid)
-        self.branches = [
-            (all_of(b.when), [(s.space, s.name, evaluator(s.value, tables)) for s in b.sets]) for b in step.branches
+    @cached_property
+    def require(self) -> list[Evaluator]:
+        return self._all(self._rule.require)
+
+    @cached_property
+    def forbid(self) -> list[Evaluator]:
+        return self._all(self._rule.forbid)
+
+    @cached_property
+    def branches(self) -> list[tuple[list[Evaluator], list[tuple[str, str, Evaluator]]]]:
+        return [
+            (self._all(b.when), [(s.space, s.name, evaluator(s.value, self._tables)) for s in b.sets])
+            for b in self._rule.branches
         ]
-        self.mentioned = mentioned(step)
+
+    @cached_property
+    def mentioned(self) -> tuple[tuple[str, str], ...]:
+        return mentioned(self._rule)
+
+
+class _Late:
+    """An evaluator that is made when it is first called."""
+
+    __slots__ = ("_node", "_run", "_tables")
+
+    def __init__(self, node: Node, tables: dict[str, Any]) -> None:
+        self._node, self._tables = node, tables
+        self._run: Evaluator | None = None
+
+    def __call__(self, state: Any) -> Any:
+        if self._run is None:
+            self._run = evaluator(self._node, self._tables)
+        return self._run(state)
 
 
 def mentioned(step: CompiledRule) -> tuple[tuple[str, str], ...]:
@@ -107,14 +136,14 @@ def run(resolver: Resolver, facts: Facts, estimates: Mapping[str, Any]) -> Outco
         applies = conjunction(ready.when, state)
         if applies is False:
             continue
-        if ready.branches:
+        if step.branches:
             _write(step, ready, applies, state, writes, fired)
         else:
             _require(step, ready, applies, state, fired)
     return Outcome(state, tuple(writes), tuple(fired))
 
 
-def conjunction(parts: list[Evaluator], state: Any) -> Any:
+def conjunction(parts: Sequence[Evaluator], state: Any) -> Any:
     """True, False, or Unknown with the names it depends on."""
     names: dict[str, None] = {}
     for part in parts:

@@ -8,7 +8,7 @@ from solver.compiled import Program
 from solver.conflict import Impossible
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
-from solver.render.data import shown
+from solver.render.data import dumps, emit_data, impossible_data, shown, solution_data
 from solver.render.text import conditional_lines, finding_lines, judged_by, paint, table, wrapped
 from solver.solve import Point, Solution
 from solver.words import figure, say
@@ -90,6 +90,23 @@ def impossible(context: Context, goal: str, answer: Impossible) -> str:
         program = _program(context, release)
         lines += [f"     {text}" for text in shell_of(argv_of(repair.given, program.flags), repair.env).splitlines()]
     return "\n".join(lines)
+
+
+def output(context: Context, goal: str, answer: Solution, form: str, emit: str | None, top: int) -> str:
+    """The answer in the form that was asked for; `emit` gives the solution alone."""
+    argv = argv_of(answer.given, context.resolver.program.flags)
+    if emit == "shell":
+        return shell_of(argv, answer.env)
+    if emit == "argv":
+        return "\n".join(argv)
+    if emit == "json":
+        return dumps(emit_data(context, answer))
+    return dumps(solution_data(context, goal, answer)) if form == "json" else solution(context, goal, answer, top)
+
+
+def conflict_output(context: Context, goal: str, answer: Impossible, form: str) -> str:
+    """The conflict in the form that was asked for."""
+    return dumps(impossible_data(context, goal, answer)) if form == "json" else impossible(context, goal, answer)
 
 
 def _program(context: Context, release: str) -> Program:

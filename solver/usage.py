@@ -1,0 +1,88 @@
+"""The verbs and their options as data: one table for the quick reader, the full command line and its help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from solver import verbs
+
+
+class Option(NamedTuple):
+    """One option: `kind` is str, int, float or bool (a switch)."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+
+    @property
+    def key(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+class Verb(NamedTuple):
+    """One verb: what runs it, its options, and what its free arguments are called (None: it takes none)."""
+
+    run: Callable[[dict[str, Any]], int]
+    options: tuple[Option, ...] = ()
+    arguments: str | None = None
+
+
+MODEL = Option("--model", str, None, "catalogue id, hub id or checkpoint directory")
+HARDWARE = Option("--hardware", str, None, "such as 8xrtx-pro-6000, or a YAML file")
+ENGINE = Option("--engine-version", str, None, "the SGLang release, such as 0.5.10")
+FORMAT = Option("--format", str, "text", "form of the result", ("text", "json"))
+CONTEXT = Option("--context", int, 4096, "tokens that one request must be able to hold", least=1)
+CONCURRENCY = Option("--concurrency", int, 1, "requests served at the same time", least=1)
+ACCEPT = Option("--accept-length", float, None, "accepted tokens per pass, where no measured row applies", least=1)
+BATCH = Option("--batch", str, None, "JSON lines: one launch each")
+JUDGED_BY = (MODEL, HARDWARE, ENGINE)
+LAUNCH = "[COMMAND | - | -- ARGV…]"
+
+VERBS: dict[str, Verb] = {
+    "validate": Verb(
+        verbs.validate,
+        (
+            *JUDGED_BY, FORMAT,
+            Option("--fail-on", str, "error", "least severity that fails", ("error", "warning", "note")),
+            Option("--fail-on-unknown", bool, False, "findings that depend on unknown facts fail too"),
+            Option("--require-context", bool, False, "refuse to judge when something had to be assumed"),
+            BATCH, CONTEXT, CONCURRENCY,
+        ),
+        LAUNCH,
+    ),
+    "solve": Verb(
+        verbs.solve,
+        (
+            Option("--goal", str, "min-pcie-roundtrips", "id of the goal"),
+            *JUDGED_BY, FORMAT,
+            Option("--emit", str, None, "print the solution alone", ("shell", "argv", "json")),
+            Option("--top", int, 3, "other points of the trade-off to show", least=0),
+            CONTEXT, CONCURRENCY, ACCEPT,
+        ),
+        LAUNCH,
+    ),
+    "estimate": Verb(verbs.estimate, (*JUDGED_BY, FORMAT, BATCH, CONTEXT, CONCURRENCY, ACCEPT), LAUNCH),
+    "explain": Verb(verbs.explain, (ENGINE,), "RULE|FLAG|GOAL"),
+    "graph": Verb(
+        verbs.graph,
+        (
+            Option("--around", str, None, "only what is near this flag"),
+            *JUDGED_BY,
+            Option("--format", str, "dot", "form of the picture", ("svg", "dot", "mermaid", "json")),
+            Option("--output", str, None, "write to this new file"),
+        ),
+        LAUNCH,
+    ),
+    "launch": Verb(verbs.launch, (*JUDGED_BY, Option("--force", bool, False, "start in spite of errors")), "-- ARGV…"),
+    "inspect model": Verb(verbs.inspect_model, (FORMAT,), "DIR|ID"),
+    "inspect hardware": Verb(verbs.inspect_hardware, (FORMAT,), "ID|FILE"),
+    "knowledge lint": Verb(verbs.knowledge_lint, (), "[TEXT]"),
+    "knowledge learn": Verb(
+        verbs.knowledge_learn, (Option("--write", str, None, "add what was learned to this catalogue folder"),), "WHEEL…"
+    ),
+    "version": Verb(verbs.version),
+}  # fmt: skip

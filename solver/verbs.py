@@ -1,0 +1,260 @@
+"""Parsed options of a verb -> its output on standard output and its exit status (0, or 1 for findings and conflicts).
+
+Errors: RequestError, which the command line turns into one line and exit status 2. Each verb imports what it needs
+when it runs, so that a quick one stays quick.
+"""
+
+# ruff: noqa: PTH  # on the hot path; importing pathlib costs a tenth of what an answer may take
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from solver.compiled import Store, default_root
+from solver.context import Context, Options, build, check_context
+from solver.errors import KnowledgeError, RequestError
+from solver.launch import Launch, read_argv, read_command
+
+if TYPE_CHECKING:
+    from solver.check import Result
+
+FINDINGS = 1
+
+
+def store() -> Store:
+    """The knowledge in force."""
+    try:
+        return Store(default_root())
+    except KnowledgeError as error:
+        raise RequestError(f"the knowledge cannot be loaded: {error}") from None
+
+
+def read(command: Sequence[str], bare: bool = False) -> Launch:
+    """The launch that a verb was given: one text, `-` for standard input, or argv."""
+    if list(command) == ["-"]:
+        try:
+            return read_command(sys.stdin.read(), bare=bare)
+        except UnicodeDecodeError:
+            raise RequestError("standard input is not text in UTF-8") from None
+    if len(command) == 1 and not command[0].startswith("--"):
+        return read_command(command[0], bare=bare)
+    return read_argv(command) if command else read_command("", bare=bare)
+
+
+def _options(values: dict[str, Any]) -> Options:
+    request = {k: values[k] for k in ("context", "concurrency", "accept_length") if values.get(k) is not None}
+    return Options(values["model"], values["hardware"], values["engine_version"], request)
+
+
+def validate(values: dict[str, Any]) -> int:
+    """Check a launch command: every problem at once, with reason, source and repair."""
+    from solver.check import at_or_above
+
+    options = _options(values)
+    if values["batch"] is not None:
+        from solver.batch import validate_lines
+
+        return validate_lines(store(), values["batch"], options, values["fail_on"], values["fail_on_unknown"])
+    context = build(store(), read(values["command"]), options)
+    if values["require_context"] and context.assumed:
+        raise RequestError("; ".join(f"{a.what} is not stated ({a.why})" for a in context.assumed))
+    result = check_context(context)
+    _print_result(context, result, values["format"])
+    failing = (f for f in result.findings if at_or_above(f, values["fail_on"]) and not f.after)
+    return FINDINGS if any(values["fail_on_unknown"] or not f.conditional_on for f in failing) else 0
+
+
+def _print_result(context: Context, result: Result, form: str) -> None:
+    if form == "json":
+        from solver.render.data import dumps, result_data
+
+        print(dumps(result_data(context, result)))
+    else:
+        from solver.render.text import validation
+
+        print(validation(context, result))
+
+
+def solve(values: dict[str, Any]) -> int:
+    """Complete a partial request into a full valid flag set; what the command says is kept."""
+    from solver.answer import solve as answer_of
+    from solver.conflict import Impossible
+    from solver.goals import find_goal
+    from solver.render import solution
+
+    where = store()
+    goal = values["goal"]
+    find_goal(where.index.goals, goal)
+    context = build(where, read(values["command"], bare=True), _options(values))
+    _refuse_unreadable(context)
+    context = _with_model_path(context, values["model"])
+    answer = answer_of(context, goal)
+    if isinstance(answer, Impossible):
+        print(solution.conflict_output(context, goal, answer, values["format"]))
+        return FINDINGS
+    print(solution.output(context, goal, answer, values["format"], values["emit"], values["top"]))
+    return 0
+
+
+def _refuse_unreadable(context: Context) -> None:
+    """Pins that the release's parser would refuse are a wrong request."""
+    from solver.check import reading_findings
+
+    refused = [p for p in context.problems if p.refuses and p.flag != "model_path"]
+    if refused:
+        found = reading_findings(context.store, context.resolver.program, refused)
+        raise RequestError(found[0].message if found else f"{refused[0].given}: {refused[0].kind}")
+
+
+def _with_model_path(context: Context, model: str | None) -> Context:
+    """The launch needs a model path: the one given, else the catalogue entry's hub id, else what `--model` said."""
+    facts = context.facts
+    if "model_path" in facts.given:
+        return context
+    entry = context.index.models.get(str(facts.model.get("id")))
+    path = model if model and os.path.isdir(model) else entry.hub_ids[0] if entry and entry.hub_ids else model
+    if path is None:
+        return context
+    return msgspec.structs.replace(context, facts=msgspec.structs.replace(facts, given={"model_path": path, **facts.given}))
+
+
+def estimate(values: dict[str, Any]) -> int:
+    """The figures of a launch with their ranges and inputs: latency, round trips, memory."""
+    from solver.figures import estimate_lines, figures_of
+    from solver.render.data import dumps
+    from solver.render.solution import figures
+
+    options = _options(values)
+    if values["batch"] is not None:
+        return estimate_lines(store(), values["batch"], options)
+    context = build(store(), read(values["command"], bare=True), options)
+    data = figures_of(context)
+    print(dumps(data) if values["format"] == "json" else figures(context, data))
+    return 0
+
+
+def explain(values: dict[str, Any]) -> int:
+    """What a rule, a flag or a goal is: why, since when, how we know, what to do."""
+    from solver.context import choose_release
+    from solver.render.explanation import explain as explanation
+
+    where = store()
+    release = choose_release(where.index, values["engine_version"], None)[0]
+    print(explanation(where, where.program(release), _one(values["command"], "explain RULE|FLAG|GOAL")))
+    return 0
+
+
+def _one(words: Sequence[str], usage: str) -> str:
+    if len(words) != 1:
+        raise RequestError(f"expected one name: flagwise {usage}")
+    return words[0]
+
+
+def graph(values: dict[str, Any]) -> int:
+    """The constraint graph of a launch: flags, traits and rules, who set what, what is violated."""
+    from solver.graph import build_graph, node_link
+    from solver.render import picture
+    from solver.render.data import dumps
+    from solver.render.explanation import flag_id
+
+    context = build(store(), read(values["command"], bare=True), _options(values))
+    around = values["around"]
+    centre = flag_id(context.resolver.program, context.index, around) if around is not None else None
+    if around is not None and centre is None:
+        raise RequestError(f"unknown flag {around!r} in SGLang {context.release}")
+    built = build_graph(context, check_context(context), centre)
+    forms = {"svg": picture.svg, "dot": picture.dot, "mermaid": picture.mermaid, "json": lambda g: dumps(node_link(g))}
+    _write(forms[values["format"]](built), values["output"])
+    return 0
+
+
+def _write(text: str, output: str | None) -> None:
+    """Print, or write a file that is not there yet."""
+    if output is None:
+        print(text)
+        return
+    try:
+        with open(output, "x", encoding="utf-8") as file:
+            file.write(text if text.endswith("\n") else text + "\n")
+    except FileExistsError:
+        raise RequestError(f"{output} is there already; choose another name or remove it") from None
+    except OSError as error:
+        raise RequestError(f"cannot write {output}: {error.strerror}") from None
+
+
+def launch(values: dict[str, Any]) -> int:
+    """Validate a launch, print what is handed over, and become it (argv, never a shell)."""
+    from solver.handoff.start import become
+
+    context = build(store(), read(values["command"]), _options(values))
+    result = check_context(context)
+    _print_result(context, result, "text")
+    if result.verdict == "invalid" and not values["force"]:
+        print("\nnot started: mend the errors, or repeat with --force", file=sys.stderr)
+        return FINDINGS
+    assert context.launch is not None
+    become(context.launch)
+    return 0
+
+
+def inspect_model(values: dict[str, Any]) -> int:
+    """Every trait of a checkpoint directory or a catalogue model."""
+    from solver.context import Assumed, find_model
+
+    notes: list[Assumed] = []
+    name = _one(values["command"], "inspect model DIR|ID")
+    _print_traits("model", find_model(store().index, name, None, notes)[1], values["format"])
+    return 0
+
+
+def inspect_hardware(values: dict[str, Any]) -> int:
+    """Every trait of a machine."""
+    from solver.context import find_hardware
+
+    name = _one(values["command"], "inspect hardware ID|FILE")
+    _print_traits("hardware", find_hardware(store().index, name), values["format"])
+    return 0
+
+
+def _print_traits(space: str, traits: dict[str, Any], form: str) -> None:
+    from solver.render.data import dumps
+    from solver.words import say
+
+    if form == "json":
+        print(dumps({space: traits}))
+        return
+    width = max((len(n) for n in traits), default=0)
+    for name, value in sorted(traits.items()):
+        print(f"{space}.{name.ljust(width)}  {say(value)}")
+
+
+def knowledge_lint(values: dict[str, Any]) -> int:
+    """Check every rule: names, sources, releases, examples, fixes. A text limits it to rule ids that contain it."""
+    from solver.knowledge import load
+    from solver.lint import lint
+
+    where = store()
+    only = values["command"][0] if values["command"] else None
+    complaints = lint(load(where.root), where, only)
+    print("\n".join(complaints) or "no complaints")
+    return FINDINGS if complaints else 0
+
+
+def knowledge_learn(values: dict[str, Any]) -> int:
+    """Read the flags and variables of releases from their wheels, statically (nothing of the engine is imported)."""
+    from solver.learn import main as learn
+
+    write = ["--write", values["write"]] if values["write"] else []
+    return learn([*values["command"], *write])
+
+
+def version(values: dict[str, Any]) -> int:
+    """The version of flagwise and of its knowledge."""
+    from solver import __version__
+
+    print(f"flagwise {__version__}, knowledge {store().index.hash}")
+    return 0
