@@ -13,7 +13,7 @@ from zlib import crc32
 
 import msgspec
 
-from solver.conditions import Node, fold_release, literal, parse
+from solver.conditions import Node
 from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm, Traits
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ FORMAT = 7
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
-COMPILERS = ("compiled.py", "conditions.py", "records.py", "knowledge.py")
+COMPILERS = ("compiled.py", "grammar.py", "conditions.py", "records.py", "knowledge.py")
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
 """Installers write files one after another: a YAML file this much newer than the sealed cache was edited."""
@@ -186,6 +186,8 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
     """Parse a rule's conditions for one release."""
     from packaging.version import Version
 
+    from solver.grammar import fold_release, literal, parse
+
     def node(text: str) -> Node:
         return fold_release(parse(text), Version, release)
 
@@ -222,6 +224,7 @@ def compile_release(knowledge: Knowledge, release: str) -> Program:
     """The program of one release: rules that hold there, in the engine's own order."""
     from packaging.version import Version
 
+    from solver.grammar import fold_release, parse
     from solver.knowledge import form_in, holds
 
     steps = form_in(knowledge.steps, release)

@@ -9,3 +9,7 @@ class RequestError(Exception):
 
 class KnowledgeError(ValueError):
     """A knowledge file that cannot be loaded: names the file and what was expected."""
+
+
+class ConditionError(ValueError):
+    """A condition that the language does not have; says which part and what is allowed."""

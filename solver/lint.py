@@ -11,7 +11,9 @@ import msgspec
 
 from solver.check import Result
 from solver.compiled import Store
-from solver.conditions import ConditionError, Node, names_in, parse, walk
+from solver.conditions import Node, names_in, walk
+from solver.errors import ConditionError
+from solver.grammar import parse
 from solver.context import Options, build, check_context
 from solver.errors import RequestError
 from solver.estimates import NAMES

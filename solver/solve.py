@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
-from solver.conditions import Unknown, evaluator, fold_release, parse
+from solver.conditions import Unknown, evaluator
+from solver.grammar import fold_release, parse
 from solver.constraints import Assignment, Level, Model
 from solver.context import Context, check_context
 from solver.engines.sat import SatEngine, optimise

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from solver.compiled import CompiledRule
-from solver.conditions import Node, Unknown, evaluator, fold_release, names_in, parse
+from solver.conditions import Node, Unknown, evaluator, names_in
+from solver.grammar import fold_release, parse
 from solver.constraints import Ban, Definition, Lazy, Level, Model, Variable
 from solver.facts import Facts, State
 from solver.pipeline import Resolver

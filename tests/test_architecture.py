@@ -15,7 +15,7 @@ HEAVY = {
     "networkx": {"graph.py"},
     "graphviz": {"render/picture.py"},
     "yaml": {"knowledge.py", "traits/hardware.py", "config_file.py", "constants.py", "learn_files.py"},
-    "typer": {"cli.py"},
+    "typer": {"commandline.py"},
     "rich": set(),
 }
 """Library -> the modules that may import it."""

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from solver.conditions import ConditionError, Unknown, evaluator, fold_release, lift, merge, names_in, parse, walk
+from solver.conditions import Unknown, evaluator, lift, merge, names_in, walk
+from solver.errors import ConditionError
+from solver.grammar import fold_release, parse
 
 TABLES: dict[str, Any] = {"archs": ["A", "B"], "sizes": {"A": 4}}
 
