@@ -41,6 +41,7 @@ def each_line(store: Store, path: str, options: Options, judge: Judge) -> int:
         try:
             row = _row(text, number)
             row_id = row.get("id")
+            _known_keys(row, number)
             data, failed = judge(_context(store, row, options))
             worst = max(worst, FINDINGS if failed else 0)
         except RequestError as error:
@@ -64,10 +65,13 @@ def _row(text: str, number: int) -> dict[str, Any]:
         raise RequestError(f"line {number} is not JSON") from None
     if not isinstance(row, dict):
         raise RequestError(f"line {number}: expected an object with {', '.join(sorted(KEYS))}")
+    return row
+
+
+def _known_keys(row: dict[str, Any], number: int) -> None:
     unknown = set(row) - KEYS
     if unknown:
-        raise RequestError(f"line {number}: unknown keys {', '.join(sorted(unknown))}")
-    return row
+        raise RequestError(f"line {number}: unknown keys {', '.join(sorted(unknown))}; known are {', '.join(sorted(KEYS))}")
 
 
 def _context(store: Store, row: dict[str, Any], options: Options) -> Context:

@@ -2,8 +2,9 @@
 
 Only the separate spelling `--config FILE` is looked at; `--config=FILE` is parsed and then never read. Keys become
 `--key value` as they are written, so a key with underscores is refused like any such spelling. What a release can
-convert comes as feature names: `config-mappings` (nested keys become JSON; before that, Python's repr) and
-`config-spellings` (keys may be any spelling of a flag, and any action with one value will do).
+convert comes as feature names: `config-switches` (true gives the bare flag and false nothing, whatever the flag is, and
+no action is refused), `config-mappings` (nested keys become JSON; before that, Python's repr) and `config-spellings`
+(keys may be any spelling of a flag, and any action with one value will do).
 """
 
 from __future__ import annotations
@@ -70,11 +71,12 @@ def _load(path: str, read_file: Callable[[str], str]) -> dict[str, Any]:
 
 def _arguments(key: str, value: Any, flags: Mapping[str, FlagForm], features: Collection[str]) -> list[str]:
     """One key and its value as arguments. Raises ValueError where the engine does not convert the flag's action."""
+    plain = "config-switches" in features
     forms = [form for form in flags.values() if key.replace("-", "_") in _keys(form, features)]
-    if forms and not any(_is_handled(form, features) for form in forms):
+    if not plain and forms and not any(_is_handled(form, features) for form in forms):
         raise ValueError(f"{key} cannot be set in a configuration file")
     if isinstance(value, bool):
-        switch = any(form.action == "store_true" for form in forms)
+        switch = plain or any(form.action == "store_true" for form in forms)
         return [f"--{key}"] * value if switch else [f"--{key}", str(value).lower()]
     if isinstance(value, list):
         return [f"--{key}", *map(str, value)] if value else []

@@ -138,8 +138,8 @@ class _Layout:
             used = arguments["tp"] * arguments["pp"] * arguments["dp"]
             return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
         if name == "accepted_tokens":
-            accepted = self.accepted(arguments["draft_steps"])
-            return 1.0 if not arguments["draft_steps"] else accepted.value if accepted else None
+            accepted = self.accepted(arguments["draft_steps"]) if arguments["draft_steps"] else 1.0
+            return accepted if isinstance(accepted, float | None) else accepted.value
         if name == "draft_latency_ratio":
             return self._ratio(arguments)
         estimate = self.estimate(name, arguments)

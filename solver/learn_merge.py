@@ -46,9 +46,10 @@ class Catalogue(msgspec.Struct, frozen=True):
 def add_release(known: Catalogue, release: Release, flags: Iterable[Registered], env: Iterable[Read]) -> Catalogue:
     """The catalogue with one release added or replaced."""
     version = release.version
-    verified = any(r.verified for r in known.releases if r.version == version)
+    held = next((r for r in known.releases if r.version == version), None)
     others = [r for r in known.releases if r.version != version]
-    releases = sorted([*others, Release(version, release.date, verified)], key=lambda r: Version(r.version))
+    kept = msgspec.structs.replace(held, date=release.date) if held else _new_release(others, release)
+    releases = sorted([*others, kept], key=lambda r: Version(r.version))
     forms = {i: {v: f for v, f in held.items() if v != version} for i, held in known.flags.items()}
     registered = tuple(flags)
     primary = _primary(registered)
@@ -73,6 +74,13 @@ def add_release(known: Catalogue, release: Release, flags: Iterable[Registered],
         variables.setdefault(read.name, {})[version] = form
     forms = _renamed(forms, renames)
     return Catalogue(tuple(releases), forms, variables, topics, tuple(renames[o] for o in sorted(renames)))
+
+
+def _new_release(others: list[Release], release: Release) -> Release:
+    """A release from before the first one that has rules has none either: rules hold from a release on."""
+    with_rules = [Version(r.version) for r in others if r.rules]
+    early = bool(with_rules) and Version(release.version) < min(with_rules)
+    return Release(release.version, release.date, rules=not early)
 
 
 def _primary(registered: tuple[Registered, ...]) -> dict[str, Registered]:

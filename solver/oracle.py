@@ -22,14 +22,19 @@ def example_key(example: Example) -> str:
     return hashlib.blake2b(plain, digest_size=6).hexdigest()
 
 
+def refused(row: Mapping[str, Any]) -> bool:
+    """Whether the engine did not start the launch (`exit0`: it printed its help)."""
+    return str(row["verdict"]).startswith("reject") or row["verdict"] == "exit0"
+
+
 def disagreement(rule: Rule, fails: bool, example: Example, row: Mapping[str, Any]) -> str | None:
     """Why a rule's example contradicts the engine's verdict, or None."""
     if rule.severity != "error":
         return None
-    refused = str(row["verdict"]).startswith("reject")
+    stopped = refused(row)
     symbols = {s.symbol for s in rule.sources if s.symbol}
-    if fails and not refused:
+    if fails and not stopped:
         return f"{rule.id}: the engine accepts the failing example at {example.release} ({example.args})"
-    if not fails and refused and row.get("in") in symbols and len(symbols) == 1 and not rule.problem:
+    if not fails and stopped and row.get("in") in symbols and len(symbols) == 1 and not rule.problem:
         return f"{rule.id}: the engine refuses the passing example at {example.release} in {row['in']} ({example.args})"
     return None

@@ -44,9 +44,9 @@ def read_flags(
     """Read the arguments as the release's parser does. `flags`: canonical id -> its form in this release.
 
     `serve`: the entry point is `sglang serve`. `features` of the release, data like all engine knowledge:
-    `serve-positional-model`, `serve-model-type`, `serve-model-alias` (see solver/serving.py), `config-mappings`,
-    `config-spellings` (see solver/config_file.py). `read_file` opens a `--config` file; without it what the file
-    gives is unknown.
+    `serve-positional-model`, `serve-model-type`, `serve-model-alias` (see solver/serving.py), `config-switches`,
+    `config-mappings`, `config-spellings` (see solver/config_file.py). `read_file` opens a `--config` file; without it
+    what the file gives is unknown.
     """
     reader = _Reader(flags)
     if serve:

@@ -29,11 +29,15 @@ class Source(Strict, frozen=True):
 
 
 class Release(Strict, frozen=True):
-    """One published version of the engine. `verified`: its own argument code was run against our rules."""
+    """One published version of the engine. `verified`: its own argument code was run against our rules.
+
+    `rules: false`: only its flags and variables are known, so that the command line alone is judged.
+    """
 
     version: str
     date: str
     verified: bool = False
+    rules: bool = True
 
 
 class FlagForm(Strict, frozen=True):

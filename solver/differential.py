@@ -1,0 +1,103 @@
+"""A launch and the verdict that the release's own argument code gave on it -> where flagwise says something else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from solver.check import Result
+from solver.compiled import Store
+from solver.context import Context, Options, build, check_context
+from solver.launch import read_argv
+from solver.oracle import DECIDED
+from solver.records import Finding
+
+TOLERANCE = {"mem_fraction_static": 0.01}
+"""Fields whose engine value is a formula of measured memory: equal within this."""
+
+
+class Recorded(msgspec.Struct, frozen=True, omit_defaults=True, rename={"symbol": "in"}):
+    """One launch of ours with the engine's answer. `resolved`: the compared fields whose value is not what was given."""
+
+    id: str
+    release: str
+    model: str
+    hardware: str
+    args: str
+    verdict: str
+    env: dict[str, str] = {}
+    file: str | None = None
+    symbol: str | None = None
+    resolved: dict[str, Any] = {}
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """How one launch compares. `values`: (field, engine's, ours, whether the engine changed it)."""
+
+    id: str
+    refused: bool
+    errors: tuple[Finding, ...]
+    same_verdict: bool
+    site_named: bool
+    values: tuple[tuple[str, Any, Any, bool], ...]
+    wrong: tuple[str, ...]
+    """Fields whose value differs."""
+
+
+def compare(store: Store, row: Recorded, fields: tuple[str, ...]) -> Comparison:
+    """Check the launch and hold the answer against the recorded one."""
+    launch = read_argv(["python", "-m", "sglang.launch_server", *shlex.split(row.args)], env=row.env)
+    context = build(store, launch, Options(row.model, row.hardware, row.release))
+    result = check_context(context)
+    errors = tuple(
+        f
+        for f in result.findings
+        if f.severity == "error" and f.stage in DECIDED and not f.conditional_on and not f.after
+    )
+    refused = row.verdict != "accept"
+    values = () if refused else tuple(_values(context, result, row.resolved, fields))
+    return Comparison(
+        row.id,
+        refused,
+        errors,
+        bool(errors) is refused,
+        refused and _names_site(row, errors),
+        values,
+        tuple(name for name, engine, ours, _ in values if not _equal(name, engine, ours)),
+    )
+
+
+def _names_site(row: Recorded, errors: tuple[Finding, ...]) -> bool:
+    """Whether an error cites the function that raised; a refusal by the parser only has to be one of ours too."""
+    if row.verdict == "refuse-parse":
+        return any(f.stage == "parse" for f in errors)
+    return any(s.symbol == row.symbol for f in errors for s in f.sources)
+
+
+def _values(
+    context: Context, result: Result, resolved: Mapping[str, Any], fields: tuple[str, ...]
+) -> list[tuple[str, Any, Any, bool]]:
+    program = context.resolver.program
+    named = {form.dest or flag_id: flag_id for flag_id, form in program.flags.items()}
+    outcome = result.outcomes[0]
+    stages = {rule.id: rule.stage for rule in program.rules}
+    late = {w.name: w.before for w in reversed(outcome.writes) if w.space == "flag" and stages[w.rule] not in DECIDED}
+    found = []
+    for field in fields:
+        flag_id = named.get(field)
+        if flag_id is None:
+            continue
+        given = context.facts.given.get(flag_id, program.flags[flag_id].default)
+        engine = resolved.get(field, given)
+        ours = late.get(flag_id, outcome.state.spaces["flag"].get(flag_id))
+        found.append((field, engine, ours, field in resolved and engine != given))
+    return found
+
+
+def _equal(name: str, engine: Any, ours: Any) -> bool:
+    if name in TOLERANCE and isinstance(engine, int | float) and isinstance(ours, int | float):
+        return bool(abs(engine - ours) <= TOLERANCE[name])
+    return bool(engine == ours)

@@ -1,0 +1,211 @@
+"""What `solve` answers: complete, valid, explained and proven; or a smallest conflict with repairs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solver.answer import solve
+from solver.compiled import Store, default_root
+from solver.conflict import Impossible
+from solver.context import Options, build
+from solver.launch import read_argv
+from solver.solve import Solution, errors_in
+
+RELEASES = ("0.5.9", "0.5.10", "0.5.12", "0.5.23")
+MODEL, GOAL = "qwen3.5-397b-a17b-nvfp4", "min-pcie-roundtrips"
+
+
+@pytest.fixture
+def solved(flagwise: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
+    def run(release: str, *pins: str, hardware: str = "8xrtx-pro-6000", status: int = 0, **more: str) -> dict[str, Any]:
+        options = [f"--{k.replace('_', '-')}={v}" for k, v in more.items()]
+        done = flagwise(
+            "solve", "--goal", GOAL, "--model", MODEL, "--hardware", hardware, "--engine-version", release,
+            "--format", "json", *options, "--", *pins,
+        )  # fmt: skip
+        assert done.status == status, done.err
+        return dict(json.loads(done.out))
+
+    return run
+
+
+def flags(answer: dict[str, Any]) -> dict[str, str]:
+    """The emitted flags; switches map to themselves."""
+    argv = answer["argv"][3:]
+    return {
+        word: following if not following.startswith("--") else word
+        for word, following in zip(argv, [*argv[1:], "--"], strict=True)
+        if word.startswith("--")
+    }
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_answer_speculates_keeps_the_radix_cache_and_works_on_sm120(solved: Callable[..., Any], release: str) -> None:
+    answer = solved(release, "--tp", "8")
+    given = flags(answer)
+    steps = int(given["--speculative-num-steps"])
+    assert int(given["--speculative-num-draft-tokens"]) == steps + 1
+    assert given["--speculative-eagle-topk"] == "1"
+    # up to 0.5.10 the default runs NVFP4 experts on plain CUTLASS kernels, which work on SM120; later ones need a name
+    assert given.get("--moe-runner-backend") == (None if release in ("0.5.9", "0.5.10") else "flashinfer_cutlass")
+    if release == "0.5.9":
+        assert given["--attention-backend"] == "triton"
+    if release != "0.5.23":  # there `auto` gives it
+        assert given["--mamba-scheduler-strategy"] == "extra_buffer"
+    assert not any(f["severity"] == "error" for f in answer["findings"])
+    assert answer["proven"] is True
+    assert len(answer["alternatives"]) >= 2
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_effective_values_keep_overlap_and_prefix_cache(store: Store, release: str) -> None:
+    context = build(store, read_argv(["--tp", "8"]), Options(MODEL, "8xrtx-pro-6000", release))
+    answer = solve(context, GOAL)
+    assert isinstance(answer, Solution)
+    assert errors_in(answer.result) == ()
+    values = answer.result.outcomes[0].state.spaces["flag"]
+    assert values["disable_overlap_schedule"] is False
+    assert values["disable_radix_cache"] is False
+    assert values["mamba_radix_cache_strategy"] == "extra_buffer"
+    assert values["speculative_algorithm"] == "EAGLE"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_flag_has_a_reason_and_metrics_are_given_before_and_after(solved: Callable[..., Any], release: str) -> None:
+    answer = solved(release, "--tp", "8")
+    reasons = {r["flag"] for r in answer["reasons"]}
+    assert set(flags(answer)) <= reasons
+    assert set(answer["env"]) <= reasons
+    assert all(r["text"] for r in answer["reasons"])
+    before, after = answer["objective"]["before"], answer["objective"]["after"]
+    assert after["token_latency_us"] < before["token_latency_us"]
+    assert after["pcie_roundtrips_per_token"] < before["pcie_roundtrips_per_token"]
+
+
+def test_draft_steps_stay_within_what_was_measured(solved: Callable[..., Any], store: Store) -> None:
+    rows = store.index.data["acceptance/qwen3.5-397b"]["rows"]
+    steps = int(flags(solved("0.5.10", "--tp", "8"))["--speculative-num-steps"])
+    assert steps in {row["steps"] for row in rows}
+
+
+def test_without_a_pin_it_answers_fits_and_says_that_gpus_stay_idle(flagwise: Callable[..., Any], solved: Callable[..., Any]) -> None:
+    answer = solved("0.5.10")
+    after = answer["objective"]["after"]
+    assert after["kv_tokens"] >= 4096
+    text = flagwise("solve", "--model", MODEL, "--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10")
+    if after["idle_gpus"]:
+        assert f"{after['idle_gpus']} GPUs stay idle" in text.out
+
+
+def test_b200_gets_another_answer(solved: Callable[..., Any]) -> None:
+    pcie, nvlink = flags(solved("0.5.10", "--tp", "8")), flags(solved("0.5.10", "--tp", "8", hardware="8xb200"))
+    assert nvlink["--attention-backend"] == "trtllm_mha"
+    assert pcie != nvlink
+
+
+@pytest.mark.parametrize("release", ["0.5.9", "0.5.10", "0.5.12"])
+def test_h100_cannot_run_nvfp4_before_0_5_13_and_is_shown_the_ways_out(solved: Callable[..., Any], release: str) -> None:
+    answer = solved(release, "--tp", "8", hardware="8xh100-sxm", status=1)
+    assert {m["who"] for m in answer["conflict"]} == {"model", "hardware", "release"}
+    assert any(m["rule"] == "nvfp4-needs-blackwell" for m in answer["conflict"])
+    changes = [c for r in answer["repairs"] for c in r["changes"]]
+    assert "use SGLang 0.5.23" in changes
+    assert "serve Qwen/Qwen3.5-397B-A17B-FP8" in changes
+
+
+def test_h100_runs_it_on_0_5_23(solved: Callable[..., Any]) -> None:
+    assert solved("0.5.23", "--tp", "8", hardware="8xh100-sxm")["proven"] is True
+
+
+WISH = ("--speculative-algorithm", "NEXTN", "--mamba-scheduler-strategy", "no_buffer")
+
+
+def test_an_impossible_wish_names_who_asked_and_the_repairs_by_cost(solved: Callable[..., Any]) -> None:
+    answer = solved("0.5.10", *WISH, status=1)
+    asked = [m["text"] for m in answer["conflict"] if m["who"] == "you"]
+    assert asked == ["--speculative-algorithm NEXTN", "--mamba-scheduler-strategy no_buffer"]
+    assert {m["who"] for m in answer["conflict"]} >= {"you", "model", "release"}
+    latencies = [r["metrics"]["token_latency_us"] for r in answer["repairs"]]
+    assert len(latencies) >= 3
+    assert latencies[0] == min(latencies)
+    assert answer["repairs"][0]["changes"] == ["change --mamba-scheduler-strategy from no_buffer to extra_buffer"]
+
+
+def test_each_repair_is_itself_valid(solved: Callable[..., Any], flagwise: Callable[..., Any]) -> None:
+    for repair in solved("0.5.10", *WISH, status=1)["repairs"]:
+        env = " ".join(f"{k}={v}" for k, v in repair["env"].items())
+        done = flagwise(
+            "validate", f"{env} {' '.join(repair['argv'])}", "--hardware", "8xrtx-pro-6000",
+            "--engine-version", repair["release"], "--format", "json",
+        )  # fmt: skip
+        assert done.status == 0, done.out
+
+
+def test_no_part_of_the_conflict_can_be_left_out(store: Store) -> None:
+    for left_out in ((), WISH[:2], WISH[2:]):
+        pins = [w for w in WISH if w not in left_out]
+        context = build(store, read_argv(pins), Options(MODEL, "8xrtx-pro-6000", "0.5.10"))
+        assert isinstance(solve(context, GOAL), Impossible) is (left_out == ())
+
+
+def test_a_pinned_path_that_nobody_measured_is_kept_but_never_chosen(solved: Callable[..., Any]) -> None:
+    assert "--enable-mscclpp" not in flags(solved("0.5.10", "--tp", "8"))
+    pinned = solved("0.5.10", "--tp", "8", "--enable-mscclpp")
+    assert "--enable-mscclpp" in flags(pinned)
+    assert pinned["objective"]["after"]["token_latency_us"] is None
+
+
+def test_a_model_without_acceptance_rows_speculates_only_when_told(flagwise: Callable[..., Any]) -> None:
+    common = ("solve", "--model", "qwen3.5-35b-a3b", "--hardware", "8xh200", "--engine-version", "0.5.12", "--emit", "json")
+    answer = json.loads(flagwise(*common).out)
+    assert "--speculative-algorithm" not in answer["argv"]
+    told = json.loads(flagwise(*common, "--accept-length", "2.5").out)
+    assert "--speculative-algorithm" in told["argv"]
+
+
+def test_the_answer_comes_from_the_rules(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deleting a rule, and turning one around, changes the answer accordingly."""
+    root = tmp_path / "knowledge"
+    shutil.copytree(default_root(), root, ignore=shutil.ignore_patterns("__pycache__", "_compiled"))
+
+    def answer(release: str, pins: list[str]) -> dict[str, Any]:
+        context = build(Store(root), read_argv(pins), Options(MODEL, "8xrtx-pro-6000", release))
+        found = solve(context, GOAL)
+        assert isinstance(found, Solution)
+        return found.given
+
+    rules = root / "sglang" / "rules"
+    assert answer("0.5.9", ["--tp", "8"])["attention_backend"] == "triton"
+    next(rules.rglob("gdn-attention-refused-on-blackwell.yaml")).unlink()
+    assert answer("0.5.9", ["--tp", "8"])["attention_backend"] == "flashinfer"
+
+    wish = ["--tp", "8", "--speculative-algorithm", "NEXTN", "--mamba-scheduler-strategy", "no_buffer"]
+    rule = next(rules.rglob("spec-on-hybrid-needs-extra-buffer.yaml"))
+    rule.write_text(rule.read_text().replace('== "no_buffer"', '== "extra_buffer"'))
+    assert answer("0.5.10", wish)["mamba_radix_cache_strategy"] == "no_buffer"
+
+
+def test_emitted_commands_read_back_to_the_same_launch(flagwise: Callable[..., Any], store: Store) -> None:
+    common = ("solve", "--model", MODEL, "--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10")
+    shell, data = flagwise(*common, "--emit", "shell"), json.loads(flagwise(*common, "--emit", "json").out)
+    argv = flagwise(*common, "--emit", "argv").out.splitlines()
+    assert argv == data["argv"]
+    from solver.launch import read_command
+
+    launch = read_command(shell.out)
+    assert [w.text for w in launch.words] == data["argv"][3:]
+    assert launch.env == data["env"]
+
+
+def test_what_is_missing_is_named(flagwise: Callable[..., Any]) -> None:
+    done = flagwise("solve", "--goal", GOAL, "--engine-version", "0.5.10", "--", "--tp", "8")
+    assert done.status == 2
+    assert "hardware.sm" in done.err
+    assert "--model" in done.err
+    assert done.err.count("\n") == 1
