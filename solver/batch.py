@@ -1,4 +1,4 @@
-"""JSON lines of launches -> one JSON result per line, in the same order; a line that cannot be read does not stop the rest."""
+"""JSON lines of launches -> one JSON result per line, in order; a line that cannot be read does not stop the rest."""
 
 from __future__ import annotations
 
@@ -71,13 +71,18 @@ def _row(text: str, number: int) -> dict[str, Any]:
 def _known_keys(row: dict[str, Any], number: int) -> None:
     unknown = set(row) - KEYS
     if unknown:
-        raise RequestError(f"line {number}: unknown keys {', '.join(sorted(unknown))}; known are {', '.join(sorted(KEYS))}")
+        raise RequestError(
+            f"line {number}: unknown keys {', '.join(sorted(unknown))}; known are {', '.join(sorted(KEYS))}"
+        )
 
 
 def _context(store: Store, row: dict[str, Any], options: Options) -> Context:
     model = row.get("model_dir") or row.get("model") or options.model
     settled = Options(
-        model, row.get("hardware") or options.hardware, row.get("engine_version") or options.engine_version, options.request
+        model,
+        row.get("hardware") or options.hardware,
+        row.get("engine_version") or options.engine_version,
+        options.request,
     )
     for key in ("model", "model_dir", "hardware", "engine_version"):
         if not isinstance(row.get(key), str | None):

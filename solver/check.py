@@ -10,7 +10,7 @@ import msgspec
 from solver.compiled import CompiledRule, Program, Store
 from solver.conditions import evaluator, names_in
 from solver.facts import Facts
-from solver.pipeline import RULE, Fired, Resolver, Outcome, plain, run
+from solver.pipeline import RULE, Fired, Outcome, Resolver, plain, run
 from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
 from solver.words import fill, holes
@@ -55,7 +55,8 @@ def check(
     names = {n for fired in first.fired for n in fired.names if n.startswith("hardware.")}
     split = cases() if names else ()
     if not split:
-        outcomes, labels = (first,), ("",)
+        outcomes: tuple[Outcome, ...] = (first,)
+        labels: tuple[str, ...] = ("",)
     else:
         outcomes = tuple(run(resolver, _with_hardware(facts, c.hardware), estimates) for c in split)
         labels = tuple(c.name for c in split)

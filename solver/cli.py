@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import pairwise
 from typing import Any
 
 from solver.errors import RequestError
@@ -90,7 +91,10 @@ def convert(option: Option, text: str) -> Any:
         value = None
     if value is None or value != value or (option.least is not None and value < option.least):
         word = "a whole number" if option.kind is int else "a number"
-        raise RequestError(f"{option.name} {text!r}: expected {word}" + (f" of at least {option.least:g}" if option.least is not None else ""))
+        raise RequestError(
+            f"{option.name} {text!r}: expected {word}"
+            + (f" of at least {option.least:g}" if option.least is not None else "")
+        )
     return value
 
 
@@ -98,7 +102,7 @@ def _refuse(message: str, argv: list[str]) -> int:
     """One line on standard error, or `{"error": …}` on standard output when JSON was asked for."""
     message = " ".join(message.split())
     options = argv[: argv.index("--")] if "--" in argv else argv
-    if "--format=json" in options or ("--format", "json") in zip(options, options[1:], strict=False):
+    if "--format=json" in options or ("--format", "json") in pairwise(options):
         from solver.render.data import dumps
 
         print(dumps({"error": message}))

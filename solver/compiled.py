@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from solver.knowledge import Knowledge
 
-# ruff: noqa: PTH  # every answer starts here, and importing pathlib costs a tenth of what it may take
-
 FORMAT = 7
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any, Protocol
 
@@ -54,7 +55,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 _KINDS = frozenset(
-    "lit name table release var and or not bin if list index cmp call any all set".split()
+    "lit name table release var and or not bin if list index cmp call any all set".split()  # noqa: SIM905  # shorter
 )  # first item of every node
 
 
@@ -265,10 +266,13 @@ def _loop(every: bool, inner: Evaluator, variable: str, items: Evaluator) -> Eva
         sequence = items(state)
         if type(sequence) is Unknown:
             return Unknown(sequence.names, (True, False))
-        bound = [Bound(state, variable, item) for item in sequence or ()]
-        return _junction(every, [lambda s, b=b: inner(b) for b in bound])(state)  # type: ignore[misc]  # mypy: default-argument lambda
+        return _junction(every, [partial(_inside, inner, variable, item) for item in sequence or ()])(state)
 
     return run
+
+
+def _inside(inner: Evaluator, variable: str, item: Any, state: Any) -> Any:
+    return inner(Bound(state, variable, item))
 
 
 class Bound:

@@ -11,10 +11,10 @@ import msgspec
 from solver.check import spelling
 from solver.context import Context, resolver_for
 from solver.engines.sat import SatEngine
-from solver.pipeline import mentioned
-from solver.records import Fact
 from solver.facts import typed_env
 from solver.goals import find_goal
+from solver.pipeline import mentioned
+from solver.records import Fact
 from solver.solve import Problem, best_of, checked, choices_of, completed, errors_in, metrics_of, problem_of, without
 from solver.symbolic import Choice
 from solver.words import say
@@ -132,7 +132,9 @@ def _members(context: Context, problem: Problem, pins: tuple[str, ...], rules: t
         key = name.split(":", 1)[1]
         space, flag = key.split(".", 1)
         value = context.facts.given.get(flag) if space == "flag" else context.facts.env.get(flag)
-        members.append(Member("you", f"{spelling(program, flag)} {say(value)}" if space == "flag" else f"{flag}={value}"))
+        members.append(
+            Member("you", f"{spelling(program, flag)} {say(value)}" if space == "flag" else f"{flag}={value}")
+        )
     used: dict[str, Fact] = {}
     texts = []
     for rule_id in rules:
@@ -285,5 +287,3 @@ def _other_checkpoints(context: Context, goal: str) -> list[Repair]:
             changes = tuple(c for c in repair.changes if "model-path" not in c)
             found.append(msgspec.structs.replace(repair, changes=changes))
     return sorted(found, key=lambda r: (r.costs, r.changes))
-
-

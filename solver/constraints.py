@@ -23,7 +23,7 @@ class Variable(msgspec.Struct, frozen=True):
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """`name` is what `function` makes of the inputs. `kind` and/or: a junction of boolean inputs (negated where set)."""
+    """`name` is what `rows` make of the inputs, or (`kind` and/or) a junction of boolean inputs, `negated` or not."""
 
     name: str
     inputs: tuple[str, ...]

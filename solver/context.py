@@ -1,4 +1,4 @@
-"""A command and the context options -> `Context`: the release, model and machine it is judged by, and how each is known."""
+"""A command and its options -> `Context`: the release, model and machine that judge it, and how each is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from solver.reading import Reading, read_flags
 from solver.records import FlagForm
 
 REQUEST_DEFAULTS = {"context": 4096, "concurrency": 1}
-# ruff: noqa: PTH  # on the hot path; importing pathlib costs a tenth of what an answer may take
 ENV_PREFIXES = ("SGLANG_", "SGL_")
 
 
@@ -85,7 +84,7 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
     reading = read_flags(
         words,
         resolver.program.flags,
-        serve=bool(launch) and launch.entry == "serve",
+        serve=launch is not None and launch.entry == "serve",
         features=resolver.program.tables.get("launcher_features") or (),
         read_file=_read_text,
     )
@@ -107,7 +106,17 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
     stated = options.model is not None or launch is None
     problems = (*_without_model_demand(reading.problems, stated), *env_problems(store.index, resolver.program.env, env))
     return Context(
-        store, resolver, facts, launch, reading, problems, release, release_from, model_name, options.hardware, tuple(notes)
+        store,
+        resolver,
+        facts,
+        launch,
+        reading,
+        problems,
+        release,
+        release_from,
+        model_name,
+        options.hardware,
+        tuple(notes),
     )
 
 
@@ -231,9 +240,7 @@ def _nearest(known: list[str], version: str) -> tuple[str, list[Assumed]]:
 # --------------------------------------------------------------------- model
 
 
-def find_model(
-    index: Index, wanted: str | None, path: Any, notes: list[Assumed]
-) -> tuple[str | None, dict[str, Any]]:
+def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]) -> tuple[str | None, dict[str, Any]]:
     """Traits of the model: a directory, a catalogue id, a hub id, or a path whose last part is a known hub name."""
     name = wanted if wanted is not None else path if isinstance(path, str) else None
     if name is None:

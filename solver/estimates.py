@@ -198,8 +198,8 @@ class _Layout:
         here = self.figure("token_latency_us", arguments)
         if not here:
             return None
-        tries = [{**arguments, "draft_steps": 0, "draft_tokens": 0}]
-        for steps in measured_steps(self.facts.model, self.prepared().costs.acceptance, DRAFT_METHOD):
-            tries.append({**arguments, "draft_steps": steps, "draft_tokens": steps + 1})
+        measured = measured_steps(self.facts.model, self.prepared().costs.acceptance, DRAFT_METHOD)
+        drafts = [(0, 0), *((steps, steps + 1) for steps in measured)]
+        tries = [{**arguments, "draft_steps": steps, "draft_tokens": tokens} for steps, tokens in drafts]
         found = [v for t in tries if (v := self.figure("token_latency_us", t))]
         return here / min([here, *found])

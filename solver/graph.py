@@ -1,4 +1,4 @@
-"""A checked launch -> the constraint graph that matters to it: flags, traits and rules, who set what, what is violated."""
+"""A checked launch -> the constraint graph that matters to it: who set what, what is violated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("flag", "env", "model", "hardware", "rule")
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One node. `kind` is flag, env, model, hardware or rule; `state` given, default, set, violated, warned or applies."""
+    """One node. `kind`: one of KINDS; `state`: given, default, set, trait, violated, warned, noted or applies."""
 
     id: str
     kind: str
@@ -45,7 +45,7 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def build_graph(context: Context, result: Result, around: str | None = None, distance: int = 2) -> Graph:
-    """The graph of the rules that applied to this launch, or of what is near one flag. `around`: a canonical flag id."""
+    """The graph of the rules that applied to this launch, or of what is near one flag (a canonical id)."""
     outcome = result.outcomes[0]
     severities = {f.rule: f.severity for f in result.findings if not f.conditional_on and not f.after}
     written = {w.rule for w in outcome.writes if w.before != w.after or type(w.before) is not type(w.after)}
@@ -56,7 +56,9 @@ def build_graph(context: Context, result: Result, around: str | None = None, dis
     for rule in rules:
         if rule.id in chosen:
             _add_rule(context, rule, severities, written, outcome.state, nodes, edges)
-    graph = Graph(_title(context), tuple(sorted(nodes.values(), key=_node_order)), tuple(sorted(edges, key=_edge_order)))
+    graph = Graph(
+        _title(context), tuple(sorted(nodes.values(), key=_node_order)), tuple(sorted(edges, key=_edge_order))
+    )
     return near(graph, f"flag.{around}", distance) if around else _without_loners(graph)
 
 
@@ -65,7 +67,7 @@ def _title(context: Context) -> str:
 
 
 def _relevant(context: Context, severities: dict[str, Any], written: set[str], state: Any) -> set[str]:
-    """The rules that matter: those with a finding, those that touch a given flag, and those that set what these read."""
+    """The rules with a finding, those that touch a given flag, and those that set what the former read."""
     rules = context.resolver.program.rules
     given = context.facts.given
     found = {r.id for r in rules if r.id in severities}
@@ -108,7 +110,9 @@ def _add_rule(
     severity = severities.get(rule.id)
     how = {"error": "violated", "warning": "warned", "note": "noted"}.get(severity or "", "")
     text = context.store.rule(rule.id)
-    nodes[me] = Node(me, "rule", rule.id, how or ("set" if rule.id in written else "applies"), text.title if text else "")
+    nodes[me] = Node(
+        me, "rule", rule.id, how or ("set" if rule.id in written else "applies"), text.title if text else ""
+    )
     targets = {(s.space, s.name) for b in rule.branches for s in b.sets}
     for space, name in (*mentioned(rule), *targets):
         if space == "given":
@@ -130,7 +134,9 @@ def _add_rule(
 def _fact_node(context: Context, space: str, name: str, state: Any) -> Node:
     value = say(plain(state.get(space, name)))
     origin = state.origin(space, name)
-    label = spelling(context.resolver.program, name) if space == "flag" else name if space == "env" else f"{space}.{name}"
+    label = (
+        spelling(context.resolver.program, name) if space == "flag" else name if space == "env" else f"{space}.{name}"
+    )
     given = name in (context.facts.given if space == "flag" else context.facts.env)
     how = "given" if given else origin if origin in ("default", "trait", "unknown") else "set"
     by = "you" if given and origin == "given" else f"set by {origin}" if how == "set" or given else how

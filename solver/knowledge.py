@@ -78,11 +78,11 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _unique_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(k) for k, _ in node.value]  # type: ignore[no-untyped-call]  # PyYAML's stubs
+    keys = [loader.construct_object(k) for k, _ in node.value]
     for key in keys:
         if keys.count(key) > 1:
             raise KnowledgeError(f"key {key!r} stands twice, line {node.start_mark.line + 1}")
-    return dict(zip(keys, [loader.construct_object(v, deep=True) for _, v in node.value], strict=True))  # type: ignore[no-untyped-call]
+    return dict(zip(keys, [loader.construct_object(v, deep=True) for _, v in node.value], strict=True))
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)

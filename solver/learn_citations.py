@@ -85,7 +85,7 @@ def fingerprints(rules: Iterable[Rule], package: Package) -> dict[str, dict[str,
 
 
 def fingerprint(tree: ast.Module, symbol: str | None) -> str | None:
-    """Hash of what a name is bound to: a function, class, constant or annotated field, wherever in the file; None: absent.
+    """Hash of what a name is bound to: a function, class, constant or annotated field; None where it is absent.
 
     `Class.method` is looked up inside the class; without a symbol the whole file counts.
     """
@@ -136,7 +136,7 @@ def _without_docstring(body: Any) -> Any:
     return body
 
 
-def lines(citations: Iterable[Citation]) -> Iterator[str]:
+def citation_lines(citations: Iterable[Citation]) -> Iterator[str]:
     """What has to be looked at again, one rule and symbol a line, worst first."""
     found = list(citations)
     order: tuple[State, ...] = ("file gone", "symbol gone", "changed", "not fingerprinted")

@@ -40,7 +40,9 @@ def drift(catalogue: Catalogue, release: str) -> Drift:
         return Drift(None, release)
     before = older[-1]
     flags = (c for held in catalogue.flags.values() for c in _flag_changes(held.get(before), held.get(release)))
-    env = (c for n, held in sorted(catalogue.env.items()) for c in _changes(n, held.get(before), held.get(release), _ENV))
+    env = (
+        c for n, held in sorted(catalogue.env.items()) for c in _changes(n, held.get(before), held.get(release), _ENV)
+    )
     return Drift(before, release, tuple(flags), tuple(env))
 
 
@@ -73,7 +75,7 @@ def _name(form: FlagForm) -> str:
     return next((s for s in form.spellings if s.startswith("--")), form.spellings[0])
 
 
-def lines(found: Drift) -> Iterator[str]:
+def drift_lines(found: Drift) -> Iterator[str]:
     """The drift in words, one change a line."""
     if found.before is None:
         yield f"{found.release} is the oldest release here, so there is nothing to compare it with"

@@ -12,11 +12,10 @@ import msgspec
 from solver.check import Result
 from solver.compiled import Store
 from solver.conditions import Node, names_in, walk
-from solver.errors import ConditionError
-from solver.grammar import parse
 from solver.context import Options, build, check_context
-from solver.errors import RequestError
+from solver.errors import ConditionError, RequestError
 from solver.estimates import NAMES
+from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
 from solver.records import Example, Fix, Rule
@@ -228,8 +227,6 @@ def apply_fix(facts: Any, fix: Fix) -> Any:
     env = {k: v for k, v in facts.env.items() if k not in fix.unset}
     env.update({k: str(v) for k, v in fix.env.items()})
     return msgspec.structs.replace(facts, given=given, env=env)
-
-
 
 
 def show(store: Store, release: str, model: str, hardware: str, args: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from solver.compiled import Program, CompiledRule
+from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Node, Unknown, evaluator, merge, names_in
 from solver.facts import Facts, State
 from solver.records import Fact
@@ -226,5 +226,3 @@ def plain(value: Any) -> Any:
     if type(value) is Unknown:
         return {"one_of": list(value.values)} if value.values is not None else {"unknown": list(value.names)}
     return value
-
-

@@ -60,21 +60,25 @@ def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: s
     instead = "left out" if other is None else say(other)
     for number, level in enumerate(problem.model.levels):
         if figures[number] > costs[number] + 1e-6 and level.slack is None:
-            return Reason(key, value, "goal", problem.goal["id"], _worse(problem, level, instead, figures[number], costs[number], values))
+            return Reason(
+                key,
+                value,
+                "goal",
+                problem.goal["id"],
+                _worse(problem, level, instead, figures[number], costs[number], values),
+            )
     return Reason(key, value, "goal", problem.goal["id"], f"as good {instead}; taken by the fixed order of preference")
 
 
 def _worse(problem: Problem, level: Level, instead: str, there: float, here: float, values: Assignment) -> str:
     if level.figure:
-        return f"{instead}: {figure(level.figure, there)} instead of {figure(level.figure, here)}"
+        return f"{instead}: {figure(level.figure, there).split(' ')[0]} instead of {figure(level.figure, here)}"
     rules = [r.id for name, r in problem.builder.warnings if name in level.counts and values[name]]
     what = f" ({listed(list(dict.fromkeys(rules)))})" if rules else ""
     return f"{instead}: {there:g} instead of {here:g} {level.title}{what}"
 
 
-def trade_off(
-    problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]
-) -> tuple[Point, ...]:
+def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]) -> tuple[Point, ...]:
     """Every other reachable layout: first those that none beats in both latency and round trips, then the rest."""
     levels = problem.model.levels
     held = [engine.bound(level, c) for level, c in zip(levels[:DECIDING_LEVELS], costs, strict=False) if level.counts]
@@ -103,7 +107,9 @@ def trade_off(
 def _figures(problem: Problem, values: Assignment) -> tuple[float, ...]:
     """The traded metrics of an assignment; 0 where one is unknown."""
     found = (problem.figures[name] for name in TRADED)
-    return tuple((f.run(values) if isinstance(f, Lazy) else values[f.name] if isinstance(f, Var) else f) or 0 for f in found)
+    return tuple(
+        (f.run(values) if isinstance(f, Lazy) else values[f.name] if isinstance(f, Var) else f) or 0 for f in found
+    )
 
 
 def _layout(

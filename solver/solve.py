@@ -1,4 +1,4 @@
-"""A context and a goal -> `Solution`: the best completion of what was asked, proven, or the conflict and its repairs."""
+"""A context and a goal -> `Solution`: the model of a request, its optimum, and the launch that follows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 
 from solver.check import Result
 from solver.conditions import Unknown, evaluator
-from solver.grammar import fold_release, parse
 from solver.constraints import Assignment, Level, Model
 from solver.context import Context, check_context
 from solver.engines.sat import SatEngine, optimise
 from solver.errors import RequestError
 from solver.facts import Facts, State
 from solver.goals import find_goal, levels_of
+from solver.grammar import fold_release, parse
 from solver.symbolic import Builder, Choice
 
 NEEDED = ("hardware.vendor", "hardware.sm", "hardware.link", "hardware.gpus", "model.architecture", "model.layers")
@@ -124,7 +124,13 @@ def _domain(lever: dict[str, Any], form: Any, space: str, state: State, program:
 
         node = fold_release(parse(values["expr"]), Version, program.release)
         values = evaluator(node, program.tables)(state)
-        values = [] if values is None or type(values) is Unknown else list(values) if isinstance(values, list | tuple) else [values]
+        values = (
+            []
+            if values is None or type(values) is Unknown
+            else list(values)
+            if isinstance(values, list | tuple)
+            else [values]
+        )
     allowed = form.choices if space == "flag" and form.choices else None
     default = form.default if space == "flag" else None
     kept = [v for v in values if v not in lever.get("without", ()) and (allowed is None or v in allowed)]
@@ -228,7 +234,14 @@ def checked(context: Context, facts: Facts) -> Result:
 def metrics_of(context: Context, result: Result) -> dict[str, Any]:
     """The figures of a launch, with ranges where they are estimates."""
     state = result.outcomes[0].state
-    names = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "kv_tokens", "weights_gib", "idle_gpus")
+    names = (
+        "token_latency_us",
+        "pcie_roundtrips_per_token",
+        "accepted_tokens",
+        "kv_tokens",
+        "weights_gib",
+        "idle_gpus",
+    )
     found = {}
     for name in names:
         value = state.get("estimate", name)

@@ -16,9 +16,9 @@ import msgspec
 
 from solver.compiled import CompiledRule
 from solver.conditions import Node, Unknown, evaluator, names_in
-from solver.grammar import fold_release, parse
 from solver.constraints import Ban, Definition, Lazy, Level, Model, Variable
 from solver.facts import Facts, State
+from solver.grammar import fold_release, parse
 from solver.pipeline import Resolver
 
 MAX_ROWS = 400
@@ -46,7 +46,9 @@ class Choice(msgspec.Struct, frozen=True):
 class Builder:
     """Runs the rules over variables and collects the model."""
 
-    def __init__(self, resolver: Resolver, facts: Facts, estimates: Mapping[str, Any], choices: tuple[Choice, ...]) -> None:
+    def __init__(
+        self, resolver: Resolver, facts: Facts, estimates: Mapping[str, Any], choices: tuple[Choice, ...]
+    ) -> None:
         self.resolver = resolver
         self.state = State(resolver.program, facts, estimates)
         self.variables: dict[str, Variable] = {}
@@ -238,7 +240,8 @@ class Builder:
     def run(self) -> None:
         """Execute every rule of the release in order."""
         for rule in self.resolver.program.rules:
-            self.state.spaces["let"] = lets = {}
+            lets: dict[str, Any] = {}
+            self.state.spaces["let"] = lets
             applies = self._applies(rule, lets)
             if applies is False:
                 continue
@@ -321,7 +324,7 @@ class Builder:
         def differ(*combo: Any) -> bool:
             bound = dict(zip(inputs, combo, strict=True))
             a, b = (bound[v.name] if type(v) is Var else v for v in (left, right))
-            return _key(_settled(a)) != _key(_settled(b))
+            return bool(_key(_settled(a)) != _key(_settled(b)))
 
         return self._table(stem, inputs, differ) if inputs else differ()
 

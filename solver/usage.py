@@ -82,7 +82,7 @@ VERBS: dict[str, Verb] = {
     "inspect hardware": Verb(verbs.inspect_hardware, (FORMAT,), "ID|FILE"),
     "knowledge lint": Verb(verbs.knowledge_lint, (), "[TEXT]"),
     "knowledge learn": Verb(
-        verbs.knowledge_learn, (Option("--write", str, None, "add what was learned to this catalogue folder"),), "WHEEL…"
+        verbs.knowledge_learn, (Option("--write", str, None, "add what was learned to this folder"),), "WHEEL…"
     ),
     "version": Verb(verbs.version),
 }  # fmt: skip

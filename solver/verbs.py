@@ -4,7 +4,6 @@ Errors: RequestError, which the command line turns into one line and exit status
 when it runs, so that a quick one stays quick.
 """
 
-# ruff: noqa: PTH  # on the hot path; importing pathlib costs a tenth of what an answer may take
 from __future__ import annotations
 
 import os
@@ -119,7 +118,9 @@ def _with_model_path(context: Context, model: str | None) -> Context:
     path = model if model and os.path.isdir(model) else entry.hub_ids[0] if entry and entry.hub_ids else model
     if path is None:
         return context
-    return msgspec.structs.replace(context, facts=msgspec.structs.replace(facts, given={"model_path": path, **facts.given}))
+    return msgspec.structs.replace(
+        context, facts=msgspec.structs.replace(facts, given={"model_path": path, **facts.given})
+    )
 
 
 def estimate(values: dict[str, Any]) -> int:
@@ -167,8 +168,9 @@ def graph(values: dict[str, Any]) -> int:
     if around is not None and centre is None:
         raise RequestError(f"unknown flag {around!r} in SGLang {context.release}")
     built = build_graph(context, check_context(context), centre)
-    forms = {"svg": picture.svg, "dot": picture.dot, "mermaid": picture.mermaid, "json": lambda g: dumps(node_link(g))}
-    _write(forms[values["format"]](built), values["output"])
+    form = values["format"]
+    text = dumps(node_link(built)) if form == "json" else picture.FORMS[form](built)
+    _write(text, values["output"])
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Shared by all tests: one knowledge store, one cache folder that is thrown away, and a command line that runs inside the process."""
+"""Shared by all tests: one knowledge store, a cache folder of their own, a command line inside the process."""
 
 from __future__ import annotations
 

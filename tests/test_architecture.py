@@ -1,4 +1,4 @@
-"""The shape of the code: one direction of imports, one importing module per heavy library, no engine knowledge in Python."""
+"""The shape of the code: imports go one way, heavy libraries have one place, engine knowledge is data."""
 
 from __future__ import annotations
 
@@ -60,14 +60,27 @@ def test_imports_go_one_way() -> None:
 @pytest.mark.parametrize("library", sorted(HEAVY))
 def test_each_heavy_library_has_its_place(library: str) -> None:
     users = {
-        str(p.relative_to(SOLVER)) for p in modules() if any(i.split(".")[0] == library for i in imports(p, everywhere=True))
+        str(p.relative_to(SOLVER))
+        for p in modules()
+        if any(i.split(".")[0] == library for i in imports(p, everywhere=True))
     }
     assert users <= HEAVY[library]
 
 
 def test_the_middle_is_pure() -> None:
     """Checking and solving touch neither files nor processes nor the terminal."""
-    for name in ("conditions", "facts", "pipeline", "check", "symbolic", "constraints", "goals", "reasons", "conflict", "answer"):
+    for name in (
+        "conditions",
+        "facts",
+        "pipeline",
+        "check",
+        "symbolic",
+        "constraints",
+        "goals",
+        "reasons",
+        "conflict",
+        "answer",
+    ):
         found = imports(SOLVER / f"{name}.py", everywhere=True)
         assert not found & {"os", "sys", "pathlib", "subprocess", "shutil", "io", "socket"}, name
 
@@ -76,7 +89,9 @@ def test_no_flag_is_named_in_the_middle() -> None:
     """Engine knowledge is data: no flag spelling and no rule id stands in the modules that reason."""
     for name in ("conditions", "pipeline", "check", "symbolic", "constraints", "goals", "answer"):
         text = (SOLVER / f"{name}.py").read_text()
-        strings = [n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        strings = [
+            n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        ]
         assert not [s for s in strings if s.startswith("--") and s != "--"], name
 
 

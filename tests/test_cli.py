@@ -45,7 +45,9 @@ HERE = ("--hardware", "8xh100-sxm", "--engine-version", "0.5.10")
         (("frobnicate",), ["frobnicate"]),
     ],
 )
-def test_a_wrong_request_ends_in_one_clear_line(flagwise: Callable[..., Any], args: tuple[str, ...], words: list[str]) -> None:
+def test_a_wrong_request_ends_in_one_clear_line(
+    flagwise: Callable[..., Any], args: tuple[str, ...], words: list[str]
+) -> None:
     done = flagwise(*args)
     assert done.status == 2
     assert done.out == ""
@@ -79,7 +81,9 @@ def test_a_broken_hardware_file_ends_in_one_line(flagwise: Callable[..., Any], t
         assert done.err.count("\n") == 1
 
 
-def test_broken_knowledge_is_named(flagwise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_knowledge_is_named(
+    flagwise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "sglang").mkdir()
     (tmp_path / "sglang" / "releases.yaml").write_text("- version: [")
     monkeypatch.setenv("FLAGWISE_KNOWLEDGE", str(tmp_path))
@@ -139,7 +143,9 @@ def test_the_json_result_has_its_stable_keys(flagwise: Callable[..., Any]) -> No
 
 
 def test_the_release_comes_from_the_image_tag(flagwise: Callable[..., Any]) -> None:
-    text = "docker run --gpus all lmsysorg/sglang:v0.5.9-cu130 python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B"
+    text = (
+        "docker run --gpus all lmsysorg/sglang:v0.5.9-cu130 python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B"
+    )
     engine = json.loads(flagwise("validate", text, "--format", "json").out)["engine"]
     assert engine["version"] == "0.5.9"
     assert engine["from"] == "image"
@@ -190,7 +196,15 @@ def test_inspect_and_version(flagwise: Callable[..., Any]) -> None:
 
 
 def test_estimate_gives_ranges_and_inputs(flagwise: Callable[..., Any]) -> None:
-    common = ("estimate", "--model", "qwen3.5-397b-a17b-nvfp4", "--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10")
+    common = (
+        "estimate",
+        "--model",
+        "qwen3.5-397b-a17b-nvfp4",
+        "--hardware",
+        "8xrtx-pro-6000",
+        "--engine-version",
+        "0.5.10",
+    )
     data = json.loads(flagwise(*common, "--format", "json", "--", "--tp", "8").out)
     latency = data["metrics"]["token_latency_us"]
     assert latency["low"] < latency["value"] < latency["high"]
@@ -233,7 +247,15 @@ def launched(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str
 
 
 def test_launch_becomes_the_command_without_a_shell(pretend: dict[str, str]) -> None:
-    argv = [sys.executable, "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B", "--served-model-name", "a b; $(c)"]
+    argv = [
+        sys.executable,
+        "-m",
+        "sglang.launch_server",
+        "--model-path",
+        "Qwen/Qwen3-8B",
+        "--served-model-name",
+        "a b; $(c)",
+    ]
     done = launched(pretend, *HERE, "--", "env", "SGLANG_X=1", *argv)
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()
@@ -253,6 +275,8 @@ def test_launch_refuses_errors_unless_forced(pretend: dict[str, str]) -> None:
 
 
 def test_launch_says_when_the_program_is_not_there(pretend: dict[str, str]) -> None:
-    done = launched(pretend, *HERE, "--", "no-such-python", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B")
+    done = launched(
+        pretend, *HERE, "--", "no-such-python", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"
+    )
     assert done.returncode == 2
     assert "no-such-python" in done.stderr

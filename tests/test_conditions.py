@@ -46,7 +46,7 @@ def value(text: str, **values: Any) -> Any:
         ("@sizes[flag.name] is unset", True),
         ('any(startswith(x, "B") for x in @archs)', True),
         ("all(x == flag.name for x in @archs)", False),
-        ("min(flag.tp, 4) if flag.name == \"B\" else 0", 4),
+        ('min(flag.tp, 4) if flag.name == "B" else 0', 4),
         ("max(1, 2) + abs(0 - 3) + len(@archs) + ceil(1.2) + int(2.9) + round(2.4)", 2 + 3 + 2 + 2 + 2 + 2),
         ("true and not false and null is unset", True),
     ],

@@ -101,7 +101,11 @@ def test_some_generated_problems_have_no_solution() -> None:
 
 
 REAL = [
-    ("0.5.9", "8xrtx-pro-6000", "--tp 8 --speculative-num-steps 3 --speculative-eagle-topk 1 --moe-runner-backend flashinfer_cutlass"),
+    (
+        "0.5.9",
+        "8xrtx-pro-6000",
+        "--tp 8 --speculative-num-steps 3 --speculative-eagle-topk 1 --moe-runner-backend flashinfer_cutlass",
+    ),
     ("0.5.10", "8xrtx-pro-6000", "--tp 8 --speculative-num-steps 3 --moe-runner-backend flashinfer_cutlass"),
     ("0.5.12", "8xb200", "--tp 8 --attention-backend triton --moe-runner-backend flashinfer_trtllm"),
     ("0.5.23", "8xh100-sxm", "--tp 8 --attention-backend fa3 --moe-runner-backend marlin"),

@@ -63,7 +63,8 @@ def test_yaml_is_read_with_a_safe_loader(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "inside"), [("0.5.9", False), ("0.5.10", True), ("0.5.10.post1", True), ("0.5.13.post1", True), ("0.5.14", False)]
+    ("release", "inside"),
+    [("0.5.9", False), ("0.5.10", True), ("0.5.10.post1", True), ("0.5.13.post1", True), ("0.5.14", False)],
 )
 def test_post_releases_fall_where_one_expects(release: str, inside: bool) -> None:
     assert holds(">=0.5.10,<0.5.14", release) is inside
@@ -95,7 +96,9 @@ def test_the_cache_is_rebuilt_when_a_file_changes(copied: Path) -> None:
     assert Store(copied).index.hash != before
 
 
-def test_a_sealed_cache_is_used_until_a_file_is_edited(copied: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_sealed_cache_is_used_until_a_file_is_edited(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("FLAGWISE_CACHE", str(tmp_path / "cache"))
     seal(copied, copied / "_compiled")
     assert Store(copied).index.hash
@@ -105,7 +108,9 @@ def test_a_sealed_cache_is_used_until_a_file_is_edited(copied: Path, monkeypatch
     assert Store(copied).rule("spec-steps-missing") is None
 
 
-def test_a_place_that_cannot_be_written_is_no_error(copied: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_no_error(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("FLAGWISE_CACHE", str(blocked))

@@ -21,7 +21,14 @@ RELEASES = ("0.5.9", "0.5.10", "0.5.12", "0.5.23")
 def judged(flagwise: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     def run(release: str, extra: str = "", status: int | None = None) -> dict[str, Any]:
         done = flagwise(
-            "validate", f"{CASE} {extra}", "--hardware", "8xrtx-pro-6000", "--engine-version", release, "--format", "json"
+            "validate",
+            f"{CASE} {extra}",
+            "--hardware",
+            "8xrtx-pro-6000",
+            "--engine-version",
+            release,
+            "--format",
+            "json",
         )
         if status is not None:
             assert done.status == status
@@ -110,14 +117,23 @@ def test_without_a_machine_findings_are_conditional_and_take_one_line(flagwise: 
     assert done.out.startswith("conditional")
     assert sum("give --hardware" in line for line in done.out.splitlines()) <= 1
     strict = flagwise(
-        "validate", f"{CASE} --speculative-num-steps 1 --disable-radix-cache", "--engine-version", "0.5.9", "--fail-on-unknown"
+        "validate",
+        f"{CASE} --speculative-num-steps 1 --disable-radix-cache",
+        "--engine-version",
+        "0.5.9",
+        "--fail-on-unknown",
     )
     assert strict.status == 1
 
 
 def test_conditional_findings_name_the_machines(flagwise: Callable[..., Any]) -> None:
     done = flagwise(
-        "validate", f"{CASE} --speculative-num-steps 1 --disable-radix-cache", "--engine-version", "0.5.9", "--format", "json"
+        "validate",
+        f"{CASE} --speculative-num-steps 1 --disable-radix-cache",
+        "--engine-version",
+        "0.5.9",
+        "--format",
+        "json",
     )
     found = {f["rule"]: f for f in json.loads(done.out)["findings"]}
     assert any("SM120" in name for name in found["gdn-attention-refused-on-blackwell"]["conditional_on"])

@@ -46,7 +46,9 @@ def flags(answer: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_answer_speculates_keeps_the_radix_cache_and_works_on_sm120(solved: Callable[..., Any], release: str) -> None:
+def test_the_answer_speculates_keeps_the_radix_cache_and_works_on_sm120(
+    solved: Callable[..., Any], release: str
+) -> None:
     answer = solved(release, "--tp", "8")
     given = flags(answer)
     steps = int(given["--speculative-num-steps"])
@@ -77,7 +79,9 @@ def test_effective_values_keep_overlap_and_prefix_cache(store: Store, release: s
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_flag_has_a_reason_and_metrics_are_given_before_and_after(solved: Callable[..., Any], release: str) -> None:
+def test_every_flag_has_a_reason_and_metrics_are_given_before_and_after(
+    solved: Callable[..., Any], release: str
+) -> None:
     answer = solved(release, "--tp", "8")
     reasons = {r["flag"] for r in answer["reasons"]}
     assert set(flags(answer)) <= reasons
@@ -94,7 +98,9 @@ def test_draft_steps_stay_within_what_was_measured(solved: Callable[..., Any], s
     assert steps in {row["steps"] for row in rows}
 
 
-def test_without_a_pin_it_answers_fits_and_says_that_gpus_stay_idle(flagwise: Callable[..., Any], solved: Callable[..., Any]) -> None:
+def test_without_a_pin_it_answers_fits_and_says_that_gpus_stay_idle(
+    flagwise: Callable[..., Any], solved: Callable[..., Any]
+) -> None:
     answer = solved("0.5.10")
     after = answer["objective"]["after"]
     assert after["kv_tokens"] >= 4096
@@ -110,7 +116,9 @@ def test_b200_gets_another_answer(solved: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.5.9", "0.5.10", "0.5.12"])
-def test_h100_cannot_run_nvfp4_before_0_5_13_and_is_shown_the_ways_out(solved: Callable[..., Any], release: str) -> None:
+def test_h100_cannot_run_nvfp4_before_0_5_13_and_is_shown_the_ways_out(
+    solved: Callable[..., Any], release: str
+) -> None:
     answer = solved(release, "--tp", "8", hardware="8xh100-sxm", status=1)
     assert {m["who"] for m in answer["conflict"]} == {"model", "hardware", "release"}
     assert any(m["rule"] == "nvfp4-needs-blackwell" for m in answer["conflict"])
@@ -162,7 +170,17 @@ def test_a_pinned_path_that_nobody_measured_is_kept_but_never_chosen(solved: Cal
 
 
 def test_a_model_without_acceptance_rows_speculates_only_when_told(flagwise: Callable[..., Any]) -> None:
-    common = ("solve", "--model", "qwen3.5-35b-a3b", "--hardware", "8xh200", "--engine-version", "0.5.12", "--emit", "json")
+    common = (
+        "solve",
+        "--model",
+        "qwen3.5-35b-a3b",
+        "--hardware",
+        "8xh200",
+        "--engine-version",
+        "0.5.12",
+        "--emit",
+        "json",
+    )
     answer = json.loads(flagwise(*common).out)
     assert "--speculative-algorithm" not in answer["argv"]
     told = json.loads(flagwise(*common, "--accept-length", "2.5").out)

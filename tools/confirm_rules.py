@@ -124,9 +124,7 @@ def _case(key: str, example: Example, folder: Path, store: Store) -> dict[str, A
 
 def _run(python: str, harness: Path, cases: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     text = "".join(json.dumps(c) + "\n" for c in cases)
-    done = subprocess.run(
-        [python, str(harness), "--jobs", "2"], input=text, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([python, str(harness), "--jobs", "2"], input=text, capture_output=True, text=True, check=True)
     return {row["id"]: _verdict(row) for line in done.stdout.splitlines() if (row := json.loads(line))}
 
 

@@ -22,15 +22,22 @@ from typing import Any
 
 import msgspec
 import yaml
-
 from confirm_rules import Copies
+
 from solver.compiled import Store, default_root
 from solver.context import find_hardware
 from solver.differential import Comparison, Recorded, compare
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")
-OF_THE_MACHINE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "LocalEntryNotFoundError", "OSError", "ConnectionError")
+OF_THE_MACHINE = (
+    "ModuleNotFoundError",
+    "ImportError",
+    "FileNotFoundError",
+    "LocalEntryNotFoundError",
+    "OSError",
+    "ConnectionError",
+)
 """Errors that say something about the machine of the harness (a package, a file, the network), not about the launch."""
 
 
@@ -109,7 +116,7 @@ def ask(python: Path, harness: Path, jobs: str, cases: list[dict[str, Any]]) -> 
 
 
 def recorded(launch: dict[str, Any], answer: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """One line of the verdict file."""
+    """One line of the verdict file. `why` is for whoever looks into it, and is not kept with the project."""
     error = answer.get("error") or {}
     row = {**launch, "verdict": _verdict(answer, error)}
     if not row["env"]:
@@ -117,8 +124,7 @@ def recorded(launch: dict[str, Any], answer: dict[str, Any], fields: tuple[str, 
     if row["verdict"] != "accept":
         where = (error.get("at") or "").split(":")[0]
         row |= {k: v for k, v in (("file", where), ("in", error.get("in"))) if v}
-        if row["verdict"] == "artefact":
-            row["why"] = f"{error.get('type')}: {str(error.get('message'))[-160:]}"
+        row["why"] = f"{error.get('type')}: {str(error.get('message'))[:160]}"
         return row
     changed = {k: after for k, (_, after) in answer["changed"].items() if k in fields}
     return row | ({"resolved": changed} if changed else {})
@@ -130,7 +136,8 @@ def _verdict(answer: dict[str, Any], error: dict[str, Any]) -> str:
         return "accept"
     if kind == "reject-parse":
         return "refuse-parse"
-    if kind == "reject-resolve" and error.get("type") not in OF_THE_MACHINE:
+    inside_library = str(error.get("innermost")).startswith("transformers/")
+    if kind == "reject-resolve" and error.get("type") not in OF_THE_MACHINE and not inside_library:
         return "refuse"
     return "artefact"
 

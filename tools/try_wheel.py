@@ -28,7 +28,9 @@ def main(dist: Path) -> int:
         home = Path(folder)
         venv.create(home / "env", with_pip=True)
         binaries = home / "env" / "bin"
-        subprocess.run([binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
+        subprocess.run(
+            [binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True
+        )
         env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "FLAGWISE_KNOWLEDGE")}
         env["FLAGWISE_CACHE"] = str(home / "cache")
         for args, status, word in TRIES:

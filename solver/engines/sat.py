@@ -31,7 +31,9 @@ class SatEngine:
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
-        wanted = relevant(model) | set(model.base) | cone(model, [f for f in model.final.values() if isinstance(f, str)])
+        wanted = (
+            relevant(model) | set(model.base) | cone(model, [f for f in model.final.values() if isinstance(f, str)])
+        )
         for name in model.base:
             self._introduce(name)
         for name, definition in model.definitions.items():

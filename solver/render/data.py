@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from solver.check import Result, spelling
+from solver import __version__
+from solver.check import Resolved, Result, spelling
 from solver.compiled import Program
 from solver.conflict import Impossible, Member, Repair
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
-from solver.records import Fact, Finding, Fix, Source
+from solver.records import Finding, Fix, Severity, Source, Stage, Status
 from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"
@@ -32,80 +33,139 @@ def _other(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
+class Engine(msgspec.Struct, frozen=True):
+    """The engine and the release a launch is judged by; `from`: given, image, installed or assumed."""
+
+    name: str
+    version: str
+    source: str = msgspec.field(name="from")
+
+
+class FactData(msgspec.Struct, frozen=True):
+    """A value with its origin: given, default, a rule's id, trait, computed, request, unknown."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+class FixData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One way out, in the release's spellings."""
+
+    set: dict[str, Any] = {}
+    remove: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    upgrade: str | None = None
+    checkpoint: str | None = None
+    cost: str | None = None
+
+
+class FindingData(msgspec.Struct, frozen=True):
+    """A rule that fired. `span`: offsets in the command text, end exclusive."""
+
+    rule: str
+    severity: Severity
+    stage: Stage
+    status: Status
+    title: str
+    flags: tuple[str, ...]
+    env: tuple[str, ...]
+    message: str
+    because: tuple[FactData, ...]
+    conditional_on: tuple[str, ...]
+    after: str | None
+    span: tuple[int, int] | None
+    fixes: tuple[FixData, ...]
+    sources: tuple[Source, ...]
+
+
+class AssumedData(msgspec.Struct, frozen=True):
+    """What was not stated and had to be taken from elsewhere."""
+
+    what: str
+    value: str
+    why: str
+
+
+class ResultData(msgspec.Struct, frozen=True):
+    """What `validate --format json` prints, and each line of `--batch` (there with the line's `id`)."""
+
+    schema: str
+    flagwise: str
+    knowledge: str
+    engine: Engine
+    model: str | None
+    hardware: str | None
+    verdict: Literal["valid", "conditional", "invalid"]
+    findings: tuple[FindingData, ...]
+    resolved: dict[str, Resolved]
+    assumed: tuple[AssumedData, ...]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of `ResultData`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(ResultData)}
+
+
 def result_data(context: Context, result: Result) -> dict[str, Any]:
     """The JSON result of `validate`."""
     program = context.resolver.program
-    return {
+    data = ResultData(
         **_head(context),
-        "verdict": result.verdict,
-        "findings": [finding_data(f, program) for f in result.findings],
-        "resolved": {
-            name: {"value": r.value, "origin": r.origin, "because": list(r.because)}
-            for name, r in sorted(result.resolved.items())
-        },
-        "assumed": [{"what": a.what, "value": a.value, "why": a.why} for a in context.assumed],
-    }
+        verdict=result.verdict,
+        findings=tuple(finding_data(f, program) for f in result.findings),
+        resolved=dict(sorted(result.resolved.items())),
+        assumed=_assumed(context),
+    )
+    built: dict[str, Any] = msgspec.to_builtins(data)
+    return built
 
 
 def _head(context: Context) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "flagwise": version(),
+        "flagwise": __version__,
         "knowledge": context.index.hash,
-        "engine": {"name": "sglang", "version": context.release, "from": context.release_from},
+        "engine": Engine("sglang", context.release, context.release_from),
         "model": context.model_name,
         "hardware": context.hardware_name,
     }
 
 
-def version() -> str:
-    """The installed version of flagwise."""
-    from solver import __version__
-
-    return __version__
+def _assumed(context: Context) -> tuple[AssumedData, ...]:
+    return tuple(AssumedData(a.what, a.value, a.why) for a in context.assumed)
 
 
-def finding_data(finding: Finding, program: Program) -> dict[str, Any]:
+def finding_data(finding: Finding, program: Program) -> FindingData:
     """One finding."""
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "stage": finding.stage,
-        "status": finding.status,
-        "title": finding.title,
-        "flags": list(finding.flags),
-        "env": list(finding.env),
-        "message": finding.message,
-        "because": [fact_data(f) for f in finding.because],
-        "conditional_on": list(finding.conditional_on),
-        "after": finding.after,
-        "span": [finding.span.start, finding.span.end] if finding.span else None,
-        "fixes": [fix_data(f, program) for f in finding.fixes],
-        "sources": [source_data(s) for s in finding.sources],
-    }
+    return FindingData(
+        rule=finding.rule,
+        severity=finding.severity,
+        stage=finding.stage,
+        status=finding.status,
+        title=finding.title,
+        flags=finding.flags,
+        env=finding.env,
+        message=finding.message,
+        because=tuple(FactData(f.name, f.value, f.origin) for f in finding.because),
+        conditional_on=finding.conditional_on,
+        after=finding.after,
+        span=(finding.span.start, finding.span.end) if finding.span else None,
+        fixes=tuple(fix_data(f, program) for f in finding.fixes),
+        sources=finding.sources,
+    )
 
 
-def fact_data(fact: Fact) -> dict[str, Any]:
-    """One fact with its origin."""
-    return {"name": fact.name, "value": fact.value, "origin": fact.origin}
-
-
-def source_data(source: Source) -> dict[str, Any]:
-    """One source, without empty keys."""
-    return {k: v for k, v in msgspec.structs.asdict(source).items() if v is not None}
-
-
-def fix_data(fix: Fix, program: Program) -> dict[str, Any]:
-    """One fix, in the release's spellings: what to set (null: remove), which variables, what else."""
-    data: dict[str, Any] = {
-        "set": {spelling(program, n): v for n, v in fix.set.items() if v is not None},
-        "remove": [_named(program, n) for n in (*fix.unset, *(n for n, v in fix.set.items() if v is None))],
-        "env": {n: str(v) for n, v in fix.env.items()},
-        "upgrade": fix.upgrade,
-        "checkpoint": fix.checkpoint,
-        "cost": fix.cost,
-    }
-    return {k: v for k, v in data.items() if v}
+def fix_data(fix: Fix, program: Program) -> FixData:
+    """One fix: what to set (null: remove), which variables, what else."""
+    return FixData(
+        set={spelling(program, n): v for n, v in fix.set.items() if v is not None},
+        remove=tuple(_named(program, n) for n in (*fix.unset, *(n for n, v in fix.set.items() if v is None))),
+        env={n: str(v) for n, v in fix.env.items()},
+        upgrade=fix.upgrade,
+        checkpoint=fix.checkpoint,
+        cost=fix.cost,
+    )
 
 
 def _named(program: Program, name: str) -> str:
@@ -123,7 +183,7 @@ def solution_data(context: Context, goal: str, answer: Solution) -> dict[str, An
         "goal": goal,
         **emit_data(context, answer),
         "findings": [finding_data(f, program) for f in answer.result.findings],
-        "assumed": [{"what": a.what, "value": a.value, "why": a.why} for a in context.assumed],
+        "assumed": _assumed(context),
     }
 
 
@@ -165,7 +225,11 @@ def shown(key: str, program: Program) -> str:
 
 def point_data(point: Point, program: Program) -> dict[str, Any]:
     """One point of the trade-off."""
-    return {"given": {spelling(program, n): v for n, v in point.given.items()}, "metrics": point.metrics, "on_front": point.on_front}
+    return {
+        "given": {spelling(program, n): v for n, v in point.given.items()},
+        "metrics": point.metrics,
+        "on_front": point.on_front,
+    }
 
 
 def impossible_data(context: Context, goal: str, answer: Impossible) -> dict[str, Any]:

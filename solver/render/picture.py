@@ -45,7 +45,15 @@ def dot(graph: Graph) -> str:
     from graphviz import Digraph
 
     out = Digraph("flagwise")
-    out.attr(rankdir="LR", label=graph.title, labelloc="t", fontname="Helvetica", fontsize="16", nodesep="0.15", ranksep="0.9")
+    out.attr(
+        rankdir="LR",
+        label=graph.title,
+        labelloc="t",
+        fontname="Helvetica",
+        fontsize="16",
+        nodesep="0.15",
+        ranksep="0.9",
+    )
     out.attr("node", fontname="Helvetica", fontsize="10", style="filled", margin="0.12,0.06")
     out.attr("edge", fontname="Helvetica", fontsize="8", arrowsize="0.6")
     _draw(out, graph.nodes, graph.edges)
@@ -106,3 +114,7 @@ def _mermaid_node(node: Node, name: str) -> str:
 def _mermaid_edge(edge: Edge, names: dict[str, str]) -> str:
     arrow = {"needs": "-->", "sets": "==>", "refuses": "-.->|refused|"}[edge.kind]
     return f"{names[edge.source]} {arrow} {names[edge.target]}"
+
+
+FORMS = {"svg": svg, "dot": dot, "mermaid": mermaid}
+"""Form -> the function that draws it."""

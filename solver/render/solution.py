@@ -53,8 +53,19 @@ def figures(context: Context, data: dict[str, Any]) -> str:
     if "unknown" in memory:
         return "\n".join([*lines, f"  memory: unknown ({say(memory['unknown'])})"])
     verdict = "fits" if memory["fits"] else f"does not fit: {memory['short']}"
-    lines.append(f"  memory: {verdict}; needs {memory['need_gib']} of {memory['have_gib']} GiB per GPU, bounds of an estimate")
-    names = ("static_gib", "weights_gib", "draft_gib", "kv_pool_gib", "state_pool_gib", "kv_tokens", "state_slots", "requests")
+    lines.append(
+        f"  memory: {verdict}; needs {memory['need_gib']} of {memory['have_gib']} GiB per GPU, bounds of an estimate"
+    )
+    names = (
+        "static_gib",
+        "weights_gib",
+        "draft_gib",
+        "kv_pool_gib",
+        "state_pool_gib",
+        "kv_tokens",
+        "state_slots",
+        "requests",
+    )
     lines += wrapped("from " + ", ".join(f"{n} {say(memory[n])}" for n in names), "    ")
     return "\n".join(lines)
 
@@ -73,7 +84,10 @@ def _trade_off(points: tuple[Point, ...], program: Program) -> list[str]:
     rows = []
     for point in points:
         cells = [say(point.given[n]) for n in names]
-        cells += [f"{point.metrics['pcie_roundtrips_per_token']:.1f}", f"{point.metrics['token_latency_us'] / 1000:.2f}"]
+        cells += [
+            f"{point.metrics['pcie_roundtrips_per_token']:.1f}",
+            f"{point.metrics['token_latency_us'] / 1000:.2f}",
+        ]
         rows.append((f"  {cells[0]}", *cells[1:], "" if point.on_front else "worse in both than another"))
     return ["", "other points of the trade-off", *table(rows, (f"  {head[0]}", *head[1:]))]
 
@@ -81,7 +95,9 @@ def _trade_off(points: tuple[Point, ...], program: Program) -> list[str]:
 def impossible(context: Context, goal: str, answer: Impossible) -> str:
     """What `solve` prints when nothing satisfies the request: who wants what, and the ways out."""
     lines = [f"{paint('impossible', 'invalid')} for {goal}: {judged_by(context)}", "", "these cannot hold together"]
-    lines += table([(f"  {m.who}", m.text + (f" [{m.rule}]" if m.rule else "")) for m in answer.members], ("  who", "asks or says"))
+    lines += table(
+        [(f"  {m.who}", m.text + (f" [{m.rule}]" if m.rule else "")) for m in answer.members], ("  who", "asks or says")
+    )
     lines += ["", "ways out, best for the goal first" if answer.repairs else "no repair was found"]
     for number, repair in enumerate(answer.repairs, 1):
         figures = ", ".join(figure(m, repair.metrics[m]) for m in METRICS[:2])

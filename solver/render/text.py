@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from solver.check import Result, spelling
 from solver.compiled import Program
@@ -28,7 +27,9 @@ def paint(text: str, kind: str) -> str:
 
 def wrapped(text: str, indent: str) -> list[str]:
     """A paragraph in lines."""
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False) or []
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def validation(context: Context, result: Result) -> str:
@@ -95,26 +96,37 @@ def source_text(source: Source) -> str:
     return f"SGLang {source.release}, {source.file}" + (f", {source.symbol}" if source.symbol else "")
 
 
+OPTIONS = {"machine": "give --hardware", "model": "give --model", "command": "write the value out"}
+"""What settles an unknown fact."""
+
+
 def conditional_lines(findings: Iterable[Finding]) -> list[str]:
     """At most one line per unknown fact: how many findings depend on it, and what to give."""
     by_fact: dict[str, list[Finding]] = {}
     for finding in findings:
-        names = ["machine" if not n.startswith("model.") else "model" for n in finding.conditional_on if "." in n or n]
-        by_fact.setdefault(names[0], []).append(finding)
+        by_fact.setdefault(unknown_fact(finding.conditional_on[0]), []).append(finding)
     lines = []
     for fact, found in sorted(by_fact.items()):
-        option = "--model" if fact == "model" else "--hardware"
         worst = sum(f.severity == "error" for f in found)
         cases = f", {worst} of them an error" if worst else ""
-        names = ", ".join(sorted({f.rule for f in found})[:3])
-        more = ", …" if len({f.rule for f in found}) > 3 else ""
-        lines += ["", *wrapped(f"depends on the {fact}: {len(found)} findings{cases} ({names}{more}); give {option}", "")]
+        rules = sorted({f.rule for f in found})
+        names = ", ".join(rules[:3]) + (", …" if len(rules) > 3 else "")
+        text = f"depends on the {fact}: {len(found)} findings{cases} ({names}); {OPTIONS[fact]}"
+        lines += ["", *wrapped(text, "")]
     return lines
 
 
-def table(rows: list[tuple[str, ...]], head: tuple[str, ...]) -> list[str]:
+def unknown_fact(name: str) -> str:
+    """Whether a condition of a finding is about the model, the command or the machine."""
+    space = name.split(".")[0]
+    return "model" if space == "model" else "command" if space in ("flag", "env") else "machine"
+
+
+def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> list[str]:
     """Aligned columns; the last one is not padded."""
     widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
+
     def row(cells: tuple[str, ...]) -> str:
         return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
+
     return [row(head), *map(row, rows)]
