@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from solver.expansion import Word
@@ -54,7 +53,7 @@ def _refused(word: Word, reason: str) -> Problem:
 def _load(path: str, read_file: Callable[[str], str]) -> dict[str, Any]:
     import yaml  # only launches with a configuration file pay for it
 
-    if PurePath(path).suffix.lower() not in (".yaml", ".yml"):
+    if not path.lower().endswith((".yaml", ".yml")):
         raise ValueError(f"{path} is not named .yaml or .yml")
     try:
         content = yaml.safe_load(read_file(path))

@@ -85,8 +85,8 @@ def compare(
         laid = _laid_over(flags[flag], form)
         if laid != flags[flag]:
             forms[flag] = laid
-    hidden = (i for i, form in flags.items() if i not in seen and form.action.startswith("Deprecated"))
-    return Fork(name, base, forms, tuple(sorted(flags.keys() - seen - set(hidden))))
+    gone = {i for i, form in flags.items() if i not in seen and not form.hidden}
+    return Fork(name, base, forms, tuple(sorted(gone)))
 
 
 def _id(form: FlagForm) -> str:

@@ -43,6 +43,7 @@ class Registered(msgspec.Struct, frozen=True):
     deprecated: str | None = None
     refused: bool = False
     computed: bool = False
+    hidden: bool = False
     topic: str | None = None
     unread: tuple[str, ...] = ()
 
@@ -132,6 +133,7 @@ def _registered(kwargs: dict[str, Any], topic: str | None) -> Registered:
         deprecated=_replacement(kwargs, action),
         refused=kwargs.get("error_message") is not None,
         computed=isinstance(default, Unknown),
+        hidden=kwargs.get("help") == Dotted("argparse.SUPPRESS"),
         topic=topic,
         unread=tuple(k for k in ("type", "nargs", "choices", "const_value") if _is_unknown(merged.get(k))),
     )

@@ -48,6 +48,7 @@ class FlagForm(Strict, frozen=True):
     id and its first long spelling do not both say it already. `deprecated`: what to write instead (a spelling, a
     variable, or `nothing`). `into`: the spelling has no value of its own, it writes the flag of that id. `refused`: the
     parser knows the spelling only to stop on it. `computed`: the default depends on the machine (docs/catalogues.md).
+    `hidden`: the release's help text leaves it out.
     """
 
     versions: str
@@ -64,6 +65,7 @@ class FlagForm(Strict, frozen=True):
     into: str | None = None
     refused: bool = False
     computed: bool = False
+    hidden: bool = False
 
 
 class Flag(Strict, frozen=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from solver.expansion import Word
@@ -52,7 +51,7 @@ _RUN_TEXT = re.compile(r"-[A-Za-z]*c")
 
 def basename(text: str) -> str:
     """`/usr/bin/env` -> `env`."""
-    return PurePosixPath(text).name if "/" in text else text
+    return text.rstrip("/").rsplit("/", 1)[-1]
 
 
 def find_entry(words: Sequence[Word]) -> tuple[int, int, str] | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from solver.errors import RequestError
 from solver.records import Traits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Values = dict[str, Any]
 COUNTED = re.compile(r"(?:(?P<count>\d+)\s*[x*]\s*)?(?P<gpu>\S+)", re.IGNORECASE)
@@ -61,7 +62,9 @@ def find(gpu: str, catalogue: Mapping[str, Traits]) -> Traits:
 def nearest(gpu: str, entries: Iterable[Traits]) -> list[str]:
     """Up to five ids, closest spelling first; the whole catalogue when nothing is close."""
     ids = {name for entry in entries for name in (entry.id, *entry.aliases)}
-    close = difflib.get_close_matches(gpu, sorted(ids), n=5, cutoff=0.4)
+    from difflib import get_close_matches  # only a wrong request pays for it
+
+    close = get_close_matches(gpu, sorted(ids), n=5, cutoff=0.4)
     return close or sorted(ids)
 
 
