@@ -14,6 +14,7 @@ from zlib import crc32
 import msgspec
 
 from solver.conditions import Node
+from solver.known import Known
 from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm, Traits
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
     from solver.knowledge import Knowledge
 
-FORMAT = 7
+FORMAT = 9
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
-COMPILERS = ("compiled.py", "grammar.py", "conditions.py", "records.py", "knowledge.py")
+COMPILERS = ("compiled.py", "grammar.py", "conditions.py", "records.py", "knowledge.py", "known.py")
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
 """Installers write files one after another: a YAML file this much newer than the sealed cache was edited."""
@@ -88,14 +89,6 @@ class Core(msgspec.Struct, frozen=True):
     traits: dict[str, TraitForm]
     goals: dict[str, Any]
     hub_ids: dict[str, str]
-
-
-class Known(msgspec.Struct, frozen=True):
-    """Which release has which spelling and variable; needed only when a command names something unknown."""
-
-    flags: dict[str, tuple[str, tuple[str, ...]]]
-    """Spelling -> canonical id, and the releases that have it."""
-    env: dict[str, tuple[str, ...]]
 
 
 class Records(Mapping[str, Traits]):
@@ -176,6 +169,21 @@ class Index:
         found: Known = self._part("known", Known)
         return found.env
 
+    @property
+    def known_advice(self) -> dict[str, str]:
+        found: Known = self._part("known", Known)
+        return found.advice
+
+    @property
+    def known_stored(self) -> dict[str, Any]:
+        found: Known = self._part("known", Known)
+        return found.stored
+
+    @property
+    def known_choices(self) -> dict[str, dict[str, tuple[str, str]]]:
+        found: Known = self._part("known", Known)
+        return found.choices
+
 
 # ------------------------------------------------------------------ compile
 
@@ -253,15 +261,8 @@ def compile_release(knowledge: Knowledge, release: str) -> Program:
 
 def index_parts(knowledge: Knowledge, content_hash: str) -> dict[str, Any]:
     """The parts of `Index`, to be written."""
-    from solver.knowledge import form_in
+    from solver.known import known_of
 
-    releases = [r.version for r in knowledge.releases]
-    spellings: dict[str, tuple[str, list[str]]] = {}
-    for flag in knowledge.flags.values():
-        for release in releases:
-            form = form_in(flag.forms, release)
-            for spelling in form.spellings if form else ():
-                spellings.setdefault(spelling, (flag.id, []))[1].append(release)
     return {
         "core": Core(
             hash=content_hash,
@@ -270,10 +271,7 @@ def index_parts(knowledge: Knowledge, content_hash: str) -> dict[str, Any]:
             goals={g.id: msgspec.to_builtins(g) for g in knowledge.goals.values()},
             hub_ids={hub.lower(): m.id for m in knowledge.models.values() for hub in m.hub_ids},
         ),
-        "known": Known(
-            flags={s: (i, tuple(r)) for s, (i, r) in spellings.items()},
-            env={n: tuple(r for r in releases if form_in(v.forms, r)) for n, v in knowledge.env.items()},
-        ),
+        "known": known_of(knowledge),
         "models": knowledge.models,
         "hardware": knowledge.hardware,
         "data": knowledge.data,

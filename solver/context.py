@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,18 +16,13 @@ from solver.launch import Launch
 from solver.pipeline import Resolver
 from solver.problems import Problem
 from solver.reading import Reading, read_flags
-from solver.records import FlagForm
+from solver.records import Traits
+from solver.release import FORK, Assumed, choose_release
+from solver.unknown import env_problems, place_unknown, read_env
+
+__all__ = ["Assumed", "Context", "Options", "build", "check_context", "choose_release", "resolver_for"]
 
 REQUEST_DEFAULTS = {"context": 4096, "concurrency": 1}
-ENV_PREFIXES = ("SGLANG_", "SGL_")
-
-
-class Assumed(msgspec.Struct, frozen=True):
-    """Something that was not stated and had to be taken from elsewhere."""
-
-    what: str
-    value: str
-    why: str
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -68,34 +61,42 @@ class Options(msgspec.Struct, frozen=True):
 _resolvers: dict[tuple[int, str], Resolver] = {}
 
 
-def resolver_for(store: Store, release: str) -> Resolver:
-    """The resolver of a release, kept for the life of the process."""
-    key = (id(store), release)
+def resolver_for(store: Store, release: str, fork: str | None = None) -> Resolver:
+    """The resolver of a release, or of a fork that rests on it, kept for the life of the process."""
+    key = (id(store), fork or release)
     if key not in _resolvers:
-        _resolvers[key] = Resolver(store.program(release))
+        program = store.program(release)
+        _resolvers[key] = Resolver(_of_fork(program, fork) if fork else program)
     return _resolvers[key]
+
+
+def _of_fork(program: Program, name: str) -> Program:
+    from solver.forks import applied, find_fork
+
+    fork = find_fork(name)
+    return applied(program, fork) if fork else program
 
 
 def build(store: Store, launch: Launch | None, options: Options) -> Context:
     """Settle release, model and machine, and read the command's flags. Errors: RequestError."""
     release, release_from, notes = choose_release(store.index, options.engine_version, launch)
-    resolver = resolver_for(store, release)
+    resolver = resolver_for(store, release, options.engine_version if release_from == FORK else None)
+    program = resolver.program
     words = launch.words if launch else ()
     reading = read_flags(
         words,
-        resolver.program.flags,
+        program.flags,
         serve=launch is not None and launch.entry == "serve",
-        features=resolver.program.tables.get("launcher_features") or (),
+        features=program.tables.get("launcher_features") or (),
         read_file=_read_text,
     )
-    reading = place_unknown(store.index, resolver.program, reading)
+    reading = place_unknown(store.index, program, reading)
     model_name, model = find_model(store.index, options.model, reading.given.get("model_path"), notes)
     hardware = find_hardware(store.index, options.hardware)
-    env = {k: v for k, v in (launch.env if launch else {}).items() if v is not None}
     facts = Facts(
         release=release,
         given=reading.given,
-        env=env,
+        env=read_env(program, launch),
         model=model,
         hardware=hardware,
         request={**REQUEST_DEFAULTS, **options.request},
@@ -104,7 +105,7 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         domains=_domains(store.index),
     )
     stated = options.model is not None or launch is None
-    problems = (*_without_model_demand(reading.problems, stated), *env_problems(store.index, resolver.program.env, env))
+    problems = (*_without_model_demand(reading.problems, stated), *env_problems(store.index, program, launch))
     return Context(
         store,
         resolver,
@@ -137,44 +138,6 @@ def _without_model_demand(problems: tuple[Problem, ...], stated: bool) -> tuple[
     return tuple(p for p in problems if not (stated and p.kind == "missing-required" and p.flag == "model_path"))
 
 
-def place_unknown(index: Index, program: Program, reading: Reading) -> Reading:
-    """Unknown flags that another release has: renamed here (its value still counts), or not in this release."""
-    problems = []
-    given = dict(reading.given)
-    for problem in reading.problems:
-        known = index.known_flags.get(problem.given) if problem.kind == "unknown-flag" else None
-        if known is None:
-            problems.append(problem)
-            continue
-        flag_id, releases = known
-        form = program.flags.get(flag_id)
-        span = f"{releases[0]} to {releases[-1]}" if len(releases) > 1 else releases[0]
-        detail = {**problem.detail, "releases": span}
-        if form is None:
-            problems.append(Problem("other-release-flag", None, problem.given, detail, problem.span))
-            continue
-        value = _moved_value(form, problem.detail.get("values") or ())
-        if value is not None:
-            given.setdefault(flag_id, value)
-            detail["write"] = {flag_id: value}
-        detail["now"] = next(s for s in form.spellings if s.startswith("--"))
-        problems.append(Problem("renamed-flag", flag_id, problem.given, detail, problem.span))
-    return msgspec.structs.replace(reading, given=given, problems=tuple(problems))
-
-
-def _moved_value(form: FlagForm, texts: Sequence[str]) -> Any:
-    """What a renamed flag's words mean under the form it has now, or None."""
-    from solver.values import convert
-
-    if form.type == "flag":
-        return form.const
-    try:
-        value = convert(form.type, texts[0]) if len(texts) == 1 else None
-    except ValueError:
-        return None
-    return value if not form.choices or value in form.choices else None
-
-
 def _read_text(path: str) -> str:
     """The text of a `--config` file. Errors: RequestError when it cannot be read."""
     try:
@@ -184,81 +147,24 @@ def _read_text(path: str) -> str:
         raise RequestError(f"cannot read the --config file {path}: {error}") from None
 
 
-# ------------------------------------------------------------------- release
-
-
-def choose_release(index: Index, wanted: str | None, launch: Launch | None) -> tuple[str, str, list[Assumed]]:
-    """The release to judge by: given, else the image tag, else the installed engine, else the newest verified."""
-    known = [r.version for r in index.releases]
-    if wanted is not None:
-        if wanted not in known:
-            raise RequestError(f"unknown release {wanted!r}; known are {', '.join(known)}")
-        return wanted, "given", []
-    tag = _image_version(launch.image) if launch and launch.image else None
-    for version, origin in ((tag, "image"), (_installed_version(), "installed")):
-        if version:
-            release, notes = _nearest(known, version)
-            return release, origin, notes
-    newest = [r.version for r in index.releases if r.verified][-1]
-    why = "no --engine-version, image tag or installed engine; this is the newest verified release"
-    return newest, "assumed", [Assumed("release", newest, why)]
-
-
-def _image_version(image: str) -> str | None:
-    match = re.search(r":v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev|a|b)\d+)?)", image)
-    return match[1] if match and "sglang" in image else None
-
-
-def _installed_version() -> str | None:
-    """The version of an installed engine, found by the name of its metadata folder (no import)."""
-    import sys
-
-    for folder in sys.path:
-        if folder and os.path.isdir(folder):
-            for name in os.listdir(folder):
-                match = re.fullmatch(r"sglang-(\d[^-]*)\.dist-info", name)
-                if match:
-                    return match[1]
-    return None
-
-
-def _nearest(known: list[str], version: str) -> tuple[str, list[Assumed]]:
-    if version in known:
-        return version, []
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        wanted = Version(version)
-    except InvalidVersion:
-        raise RequestError(f"cannot read the engine version {version!r}; give --engine-version") from None
-    below = [k for k in known if Version(k) <= wanted]
-    release = below[-1] if below else known[0]
-    why = f"{version} is not a known release; judged by the nearest one below it" if below else "older than all known"
-    return release, [Assumed("release", release, why)]
-
-
 # --------------------------------------------------------------------- model
 
 
 def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]) -> tuple[str | None, dict[str, Any]]:
-    """Traits of the model: a directory, a catalogue id, a hub id, or a path whose last part is a known hub name."""
+    """Traits of the model: a directory, a catalogue id, a hub id, or a path a part of which is a known hub name."""
     name = wanted if wanted is not None else path if isinstance(path, str) else None
     if name is None:
         return None, {}
     if os.path.isdir(name):
-        from pathlib import Path
-
-        from solver.traits.model import read_checkpoint
-
-        return name, read_checkpoint(Path(name))
+        return name, read_directory(index, name)
     models = index.models
     entry = models.get(name) or models.get(index.hub_ids.get(name.lower(), ""))
     if entry is None:
-        entry = _by_last_part(index, name)
+        entry = _named_in_path(index, name)
         if entry is not None:
-            notes.append(Assumed("model", entry.id, f"{name} ends like the hub name of this catalogue entry"))
+            notes.append(Assumed("model", entry.id, f"a part of {name} is the hub name of this catalogue entry"))
     if entry is not None:
-        return entry.id, {"id": entry.id, "family": entry.family, **entry.traits}
+        return entry.id, {**entry.traits, **_identity(entry)}
     if wanted is not None:
         from difflib import get_close_matches
 
@@ -268,10 +174,36 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
     return name, {}
 
 
-def _by_last_part(index: Index, name: str) -> Any:
-    last = name.rstrip("/").rsplit("/", 1)[-1].lower()
-    ids = {i for hub, i in index.hub_ids.items() if hub.rsplit("/", 1)[-1] == last}
-    return index.models[ids.pop()] if len(ids) == 1 else None
+def read_directory(index: Index, name: str) -> dict[str, Any]:
+    """Traits of a checkpoint directory; what only documentation tells comes from the catalogue entry of that name.
+
+    The entry counts only when architecture and quantisation are those of the directory.
+    """
+    from pathlib import Path
+
+    from solver.traits.model import read_checkpoint
+
+    read = read_checkpoint(Path(name))
+    entry = _named_in_path(index, os.path.abspath(name))
+    if entry is None or any(entry.traits.get(k) != read.get(k) for k in ("architecture", "quant_method")):
+        return read
+    return {**entry.traits, **read, **_identity(entry)}
+
+
+def _identity(entry: Traits) -> dict[str, Any]:
+    return {"id": entry.id, "family": entry.family, "hub_id": entry.hub_ids[0] if entry.hub_ids else None}
+
+
+def _named_in_path(index: Index, name: str) -> Traits | None:
+    """The entry whose hub name is a part of a path, the last one first; hub caches write `models--owner--name`."""
+    by_name: dict[str, set[str]] = {}
+    for hub, ident in index.hub_ids.items():
+        by_name.setdefault(hub.rsplit("/", 1)[-1], set()).add(ident)
+    for part in reversed(name.lower().split("/")):
+        found = by_name.get(part.rpartition("--")[2], set())
+        if len(found) == 1:
+            return index.models[next(iter(found))]
+    return None
 
 
 # ------------------------------------------------------------------- machine
@@ -302,26 +234,3 @@ def machine_cases(index: Index) -> tuple[Case, ...]:
 
 def _domains(index: Index) -> dict[str, tuple[Any, ...]]:
     return {name: t.domain for name, t in index.traits.items() if t.domain is not None}
-
-
-# --------------------------------------------------------------- environment
-
-
-def env_problems(index: Index, known: Mapping[str, Any], env: Mapping[str, str]) -> list[Problem]:
-    """Variables of the engine's name space that this release does not read."""
-    problems = []
-    for name in env:
-        if name in known or not name.startswith(ENV_PREFIXES):
-            continue
-        releases = index.known_env.get(name, ())
-        detail: dict[str, Any] = {"variable": True, "remove": True}
-        if releases:
-            detail["releases"] = f"{releases[0]} to {releases[-1]}" if len(releases) > 1 else releases[0]
-            problems.append(Problem("env-not-read", None, name, detail, None))
-        else:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, known, 1, 0.8)
-            detail["nearest"] = near[0] if near else None
-            problems.append(Problem("env-unknown", None, name, detail, None))
-    return problems

@@ -27,7 +27,8 @@ class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     levels: tuple[dict[str, Any], ...]
     levers: tuple[str, ...]
     """What the solver may change for this goal: names of levers."""
-    write_out: tuple[str, ...] = ()
+    write_out: tuple[tuple[str, ...], ...] = ()
+    """Groups of flags whose effective values an answer writes out even where the engine would choose them itself."""
 
 
 class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,7 +174,7 @@ def load(folder: Path | str) -> Knowledge:
 
 def _data(root: Path) -> dict[str, Any]:
     """Link, acceptance and cost files as they are; the modules that use them check their shape."""
-    paths = [*_files(root / "links"), *_files(root / "acceptance"), root / ENGINE / "costs.yaml"]
+    paths = [*_files(root / "links"), *_files(root / "acceptance"), root / ENGINE / "costs.yaml", root / ENGINE / "forks.yaml"]
     return {str(p.relative_to(root).with_suffix("")): read_yaml(p) for p in paths if p.exists()}
 
 

@@ -13,11 +13,14 @@ REFUSALS = frozenset(
     (
         "ambiguous-abbreviation",
         "config-refused",
+        "fork-flag",
         "help",
         "invalid-choice",
         "invalid-type",
         "missing-required",
         "missing-value",
+        "other-release-flag",
+        "refused-flag",
         "serve-model-unseen",
         "underscore-spelling",
         "unexpected-value",
@@ -30,11 +33,14 @@ class Problem(msgspec.Struct, frozen=True):
     """Something is wrong with one flag or argument.
 
     `given` is the offending text as typed: the value for `invalid-type`, `invalid-choice` and `unexpected-value`,
-    else the flag. `detail` by kind: unknown-flag {nearest, values}; ambiguous-abbreviation {candidates, values};
-    missing-value {expected, count}; unexpected-value {spelled}; invalid-type {spelled, expected}; invalid-choice
-    {spelled, choices}; repeated-flag {values, kept}; deprecated-spelling {instead}; underscore-spelling {instead};
-    missing-required {}; serve-model-unseen {instead}; config-refused {reason}; config-unread {}, config-ignored {},
-    unknown-words {} (arguments that only running the command would show) and help {}.
+    the name of a variable, else the flag. `detail` by kind, as the reader fills it: unknown-flag {nearest, values};
+    ambiguous-abbreviation {candidates, values}; missing-value {expected, count}; unexpected-value {spelled};
+    invalid-type {spelled, expected}; invalid-choice {spelled, choices}; repeated-flag {values, kept};
+    deprecated-spelling, refused-flag, underscore-spelling, serve-model-unseen {instead}; config-refused {reason};
+    missing-required, config-unread, config-ignored, unknown-words (arguments that only running the command would show)
+    and help {}. solver/unknown.py looks further: renamed-flag {releases, now, write}; other-release-flag {releases,
+    instead}; fork-flag {fork, url}; invalid-choice gets {elsewhere}; of variables, all with {variable: true}:
+    env-not-read {releases, instead}, env-unknown {nearest}, env-deprecated {instead} and env-not-exported {}.
     """
 
     kind: str

@@ -147,7 +147,8 @@ class _Reader:
         if flag == "config":  # the one spelling that is read has been taken out before
             self._problem("config-ignored", flag, word.text, [word])
         if form.deprecated:
-            self._problem("deprecated-spelling", flag, spelled, [word], instead=form.deprecated)
+            kind = "refused-flag" if form.refused else "deprecated-spelling"
+            self._problem(kind, flag, spelled, [word], instead=form.deprecated)
         explicit = option.value is not None
         taken = count_values(form, 1 if explicit else len(following))
         if explicit and takes_no_value(form):

@@ -197,20 +197,18 @@ def env_text(value: Any) -> str:
 def written_out(problem: Problem, facts: Facts) -> tuple[Facts, dict[str, str]]:
     """Write out effective values that a rule chose, where that changes nothing else; flag -> the rule that chose it."""
     context = problem.context
-    program = context.resolver.program
+    flags = context.resolver.program.flags
     before = checked(context, facts)
+    state = before.outcomes[0].state
     chosen: dict[str, str] = {}
-    for name in problem.goal.get("write_out", ()):
-        form = program.flags.get(name)
-        value = before.outcomes[0].state.spaces["flag"].get(name)
-        if form is None or name in facts.given or not _worth_writing(form, value):
-            continue
-        given = {**facts.given, name: value}
-        trial = msgspec.structs.replace(facts, given=given)
-        after = checked(context, trial)
-        if _same_values(before, after) and len(after.findings) <= len(before.findings):
+    for group in problem.goal.get("write_out", ()):
+        values = {n: state.spaces["flag"].get(n) for n in group if n in flags and n not in facts.given}
+        values = {n: v for n, v in values.items() if _worth_writing(flags[n], v)}
+        trial = msgspec.structs.replace(facts, given={**facts.given, **values})
+        after = checked(context, trial) if values else before
+        if values and _same_values(before, after) and len(after.findings) <= len(before.findings):
             facts = trial
-            chosen[name] = before.outcomes[0].state.origin("flag", name)
+            chosen |= {name: state.origin("flag", name) for name in values}
     return facts, chosen
 
 

@@ -82,7 +82,15 @@ VERBS: dict[str, Verb] = {
     "inspect hardware": Verb(verbs.inspect_hardware, (FORMAT,), "ID|FILE"),
     "knowledge lint": Verb(verbs.knowledge_lint, (), "[TEXT]"),
     "knowledge learn": Verb(
-        verbs.knowledge_learn, (Option("--write", str, None, "add what was learned to this folder"),), "WHEEL…"
+        verbs.knowledge_learn,
+        (
+            Option("--wheel", str, None, "a wheel or an unpacked one"),
+            Option("--write", str, None, "add what was learned to this catalogue folder"),
+            Option("--help-text", str, None, "captured --help output of a fork or private build"),
+            Option("--name", str, None, "what that fork is called in --engine-version"),
+            Option("--base", str, None, "the release that the fork rests on (else the most alike)"),
+        ),
+        "sglang==X|WHEEL…",
     ),
     "version": Verb(verbs.version),
 }  # fmt: skip

@@ -247,11 +247,17 @@ def knowledge_lint(values: dict[str, Any]) -> int:
 
 
 def knowledge_learn(values: dict[str, Any]) -> int:
-    """Read the flags and variables of releases from their wheels, statically (nothing of the engine is imported)."""
+    """Read the flags and variables of a release from its wheel, statically, and say what it changed."""
     from solver.learn import main as learn
 
-    write = ["--write", values["write"]] if values["write"] else []
-    return learn([*values["command"], *write])
+    if not (values["command"] or values["wheel"] or values["help_text"]):
+        raise RequestError("expected sglang==RELEASE, a wheel, or --help-text FILE with --name NAME")
+    if (values["help_text"] is None) != (values["name"] is None):
+        raise RequestError("--help-text FILE and --name NAME belong together")
+    folder = values["write"] or os.path.join(default_root(), "sglang")
+    named = ("wheel", "write", "help_text", "name", "base")
+    given = [f"--{key.replace('_', '-')}={values[key]}" for key in named if values[key] is not None]
+    return learn([*given, f"--catalogue={folder}", "--", *values["command"]])
 
 
 def version(values: dict[str, Any]) -> int:

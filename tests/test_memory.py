@@ -19,13 +19,12 @@ from solver.memory import (
     weights_gib_per_gpu,
 )
 from solver.traits.hardware import hardware_of
-from solver.traits.model import model_of
 
 KNOWLEDGE = load(Path(__file__).parents[1] / "knowledge")
 
 
 def model(name: str) -> dict[str, Any]:
-    return model_of(name, KNOWLEDGE.models)
+    return KNOWLEDGE.models[name].traits
 
 
 def machine(name: str) -> dict[str, Any]:

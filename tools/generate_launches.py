@@ -85,6 +85,7 @@ def generate(
     """`count` launches of one release."""
     rng = random.Random(f"{release}/{seed}")
     pool = pool_of(store.program(release), plan)
+    models = [m for m in models if not m.startswith(tuple(plan["unreadable"].get(release, ())))]
     machines = rng.sample(plan["machines"], MACHINES)
     envs = [{}] * PLAIN_SHARE + [rng.choice(plan["environments"])]
     tried: Counter[tuple[str, str]] = Counter()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from solver.errors import RequestError
-from solver.records import Traits
 from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_shape
 from solver.traits.config import Config, read_config
 from solver.traits.layers import (
@@ -236,29 +232,6 @@ def sizes(config: Config, layers: list[Layer], quantization: Quantization) -> Va
 
 
 CANONICAL = re.compile(r"[^a-z0-9.]+")
-
-
-def model_of(name: str, catalogue: Mapping[str, Traits]) -> Values:
-    """Traits of a catalogue entry, by id, alias, hub id, or a path whose last part is one of these.
-
-    Errors: RequestError that names the nearest ids.
-    """
-    entry = find_model(name, catalogue)
-    if entry is None:
-        near = difflib.get_close_matches(catalogue_id(name), list(catalogue), n=5, cutoff=0.5)
-        hint = f"nearest in the catalogue: {', '.join(near)}" if near else "give the checkpoint's directory"
-        raise RequestError(f"unknown model {name!r}; {hint}")
-    hub_id = entry.hub_ids[0] if entry.hub_ids else None
-    return entry.traits | {"id": entry.id, "hub_id": hub_id, "family": entry.family}
-
-
-def find_model(name: str, catalogue: Mapping[str, Traits]) -> Traits | None:
-    """The last part of a path that names an entry counts: hub caches put a revision behind `models--owner--name`."""
-    spellings = dict(catalogue)
-    for entry in catalogue.values():
-        spellings |= dict.fromkeys((*entry.aliases, *map(catalogue_id, entry.hub_ids)), entry)
-    parts = (part.rpartition("--")[2] for part in reversed(name.split("/")) if part)
-    return next((spellings[wanted] for part in parts if (wanted := catalogue_id(part)) in spellings), None)
 
 
 def catalogue_id(hub_id: str) -> str:
