@@ -19,7 +19,7 @@ class SealKnowledge(BuildHookInterface[Any]):
             return
         sys.path.insert(0, str(root))
         try:
-            from solver.compiled import seal
+            from solver.store import seal
 
             seal(root / "knowledge", target)
         finally:

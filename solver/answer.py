@@ -6,7 +6,8 @@ import msgspec
 
 from solver.conflict import Impossible, explain
 from solver.context import Context
-from solver.engines.sat import SatEngine, optimise
+from solver.engines.optimum import optimise
+from solver.engines.sat import SatEngine
 from solver.reasons import reasons_of, trade_off
 from solver.solve import (
     Solution,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from solver.check import at_or_above
-from solver.compiled import Store
 from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
 from solver.launch import Launch, read_argv, read_command
 from solver.records import Severity
 from solver.render.data import line, result_data
+from solver.store import Store
 
 KEYS = {"id", "command", "argv", "env", "model", "model_dir", "hardware", "engine_version"}
 WRONG_REQUEST, FINDINGS = 2, 1

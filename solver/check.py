@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from solver.compiled import CompiledRule, Program, Store
+from solver.compiled import CompiledRule, Program
 from solver.conditions import evaluator, names_in
 from solver.facts import Facts
 from solver.pipeline import RULE, Fired, Outcome, Resolver, plain, run
 from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
+from solver.store import Store
 from solver.words import fill, holes
 
 Verdict = Literal["valid", "conditional", "invalid"]

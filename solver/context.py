@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from solver.check import Case, Result, check
-from solver.compiled import Index, Program, Store
+from solver.compiled import Program
 from solver.errors import RequestError
 from solver.estimates import Figure, estimates_for
 from solver.facts import Facts
@@ -18,6 +18,7 @@ from solver.problems import Problem
 from solver.reading import Reading, read_flags
 from solver.records import Traits
 from solver.release import FORK, Assumed, choose_release
+from solver.store import Index, Store
 from solver.unknown import env_problems, place_unknown, read_env
 
 __all__ = ["Assumed", "Context", "Options", "build", "check_context", "choose_release", "resolver_for"]

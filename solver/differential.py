@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
-from solver.compiled import Store
 from solver.context import Context, Options, build, check_context
 from solver.launch import read_argv
 from solver.oracle import DECIDED
 from solver.records import Finding
+from solver.store import Store
 
 TOLERANCE = {"mem_fraction_static": 0.01}
 """Fields whose engine value is a formula of measured memory: equal within this."""

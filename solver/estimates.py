@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from solver.compiled import Index, Program
+from solver.compiled import Program
 from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
 from solver.facts import Facts
+from solver.store import Index
 
 DRAFT_METHOD = "mtp"
+
+SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
+"""Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
 
 Names = tuple[tuple[str, str], ...]
 
@@ -40,10 +44,17 @@ class Figure:
         arguments = self.arguments(state)
         if type(arguments) is Unknown:
             return arguments
+        if not usable(arguments):
+            return None
         key = tuple(arguments.values())
         if key not in self._kept:
             self._kept[key] = self.formula.figure(self._name, arguments)
         return self._kept[key]
+
+
+def usable(arguments: Mapping[str, Any]) -> bool:
+    """Whether the arguments describe a layout at all."""
+    return all(arguments.get(size) is None or arguments[size] >= 1 for size in SIZES)
 
 
 NAMES: dict[str, str] = {

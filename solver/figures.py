@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 
 from solver.batch import each_line
-from solver.compiled import Store
 from solver.conditions import Unknown
 from solver.context import Context, Options, check_context
+from solver.estimates import usable
 from solver.solve import need_facts
+from solver.store import Store
 
+NO_LAYOUT = "a parallel size below 1"
 LAYOUT = ("token_latency_us", "pcie_roundtrips_per_token")
 
 
@@ -35,11 +37,15 @@ def _estimate(figure: Any, name: str, state: Any) -> Any:
     arguments = figure.arguments(state)
     if type(arguments) is Unknown:
         return {"unknown": list(arguments.names)}
+    if not usable(arguments):
+        return {"unknown": [NO_LAYOUT]}
     return msgspec.to_builtins(figure.formula.estimate(name, arguments))
 
 
 def _memory(figure: Any, state: Any) -> Any:
     arguments = figure.arguments(state)
+    if type(arguments) is not Unknown and not usable(arguments):
+        return {"unknown": [NO_LAYOUT]}
     memory = arguments if type(arguments) is Unknown else figure.formula.memory(arguments)
     if type(memory) is Unknown:
         return {"unknown": list(memory.names)}

@@ -6,7 +6,8 @@ from typing import Any
 
 from solver.constraints import Lazy, Level
 from solver.errors import RequestError
-from solver.symbolic import Builder, Var
+from solver.symbolic import Builder
+from solver.variables import Var
 
 
 def find_goal(goals: dict[str, Any], name: str) -> dict[str, Any]:
@@ -33,7 +34,9 @@ def _level(builder: Builder, spec: dict[str, Any]) -> Level:
     for text in (*spec.get("count_if", ()), *([spec["amount"]] if "amount" in spec else ())):
         value = builder.expression(text)
         if type(value) is Var and "amount" not in spec:
-            counts.append(builder.truth(value).name)
+            value = builder.pool.truth(value)
+        if type(value) is Var and "amount" not in spec:
+            counts.append(value.name)
         elif type(value) is Var:
             amounts.append(Lazy((value.name,), lambda values, name=value.name: values[name]))  # type: ignore[misc]
         elif type(value) is Lazy:

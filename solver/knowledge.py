@@ -174,7 +174,12 @@ def load(folder: Path | str) -> Knowledge:
 
 def _data(root: Path) -> dict[str, Any]:
     """Link, acceptance and cost files as they are; the modules that use them check their shape."""
-    paths = [*_files(root / "links"), *_files(root / "acceptance"), root / ENGINE / "costs.yaml", root / ENGINE / "forks.yaml"]
+    paths = [
+        *_files(root / "links"),
+        *_files(root / "acceptance"),
+        root / ENGINE / "costs.yaml",
+        root / ENGINE / "forks.yaml",
+    ]
     return {str(p.relative_to(root).with_suffix("")): read_yaml(p) for p in paths if p.exists()}
 
 

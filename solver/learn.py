@@ -27,7 +27,7 @@ from solver.learn_fetch import PACKAGE, fetched
 from solver.learn_files import read_catalogue, read_fingerprints, write_catalogue, write_fingerprints, write_fork
 from solver.learn_flags import Registered, read_flags
 from solver.learn_help import read_help
-from solver.learn_merge import Catalogue, add_release
+from solver.learn_merge import Catalogue, add_release, ranges
 from solver.learn_source import Package
 from solver.records import FlagForm, Release, Rule
 
@@ -73,7 +73,7 @@ def _forms_in(known: Catalogue, version: str) -> dict[str, FlagForm]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line. Exit 0 when everything was read, 2 when something given cannot be."""
+    """Command line. Exit 0: all was read; 1: `--check` finds a stale catalogue; 2: a wrong request."""
     options = _options(argv)
     try:
         if options.help_text is not None:
@@ -90,6 +90,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--wheel", action="append", default=[], metavar="FILE", help="the same as naming it alone")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="catalogue folder to update, knowledge/sglang")
     parser.add_argument("--catalogue", type=Path, metavar="FOLDER", help="folder to compare with (the one written to)")
+    parser.add_argument("--check", action="store_true", help="exit 1 where the catalogue is not what the wheels give")
     parser.add_argument("--verified", nargs="*", default=(), metavar="RELEASE", help="releases whose own code was run")
     parser.add_argument("--help-text", type=Path, metavar="FILE", help="captured --help output of a fork")
     parser.add_argument("--name", metavar="NAME", help="what the fork is called in --engine-version")
@@ -117,7 +118,10 @@ def _releases(options: argparse.Namespace) -> int:
     if options.write is not None:
         write_catalogue(catalogue, options.write, verified=options.verified)
         write_fingerprints(marks, options.write)
-    return 0
+    stale = options.check and ranges(catalogue) != ranges(known)
+    if stale:
+        print("error: the catalogue is not what these releases give; write it again with --write", file=sys.stderr)
+    return int(stale)
 
 
 def _package(item: str, stack: ExitStack) -> Package:
@@ -150,7 +154,7 @@ def _told(item: ReleaseCatalogue) -> ReleaseCatalogue:
 def _fork(options: argparse.Namespace) -> int:
     folder = options.catalogue or options.write
     if folder is None:
-        from solver.compiled import default_root
+        from solver.store import default_root
 
         folder = Path(default_root()) / "sglang"
     path = path_of(options.name)

@@ -16,7 +16,7 @@ from solver.records import FlagForm
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One difference. `what`: added, removed, renamed, deprecated, or the key of a form that has another value."""
+    """One difference. `what`: added, removed, renamed (the old name is gone), deprecated, or a key of the form."""
 
     what: str
     name: str
@@ -52,7 +52,8 @@ _ENV = ("type", "default")
 
 def _flag_changes(before: FlagForm | None, after: FlagForm | None) -> Iterator[Change]:
     if before is not None and after is not None and set(before.spellings) != set(after.spellings):
-        yield Change("renamed", _name(after), " ".join(before.spellings), " ".join(after.spellings))
+        what = "spellings" if _name(before) in after.spellings else "renamed"
+        yield Change(what, _name(after), " ".join(before.spellings), " ".join(after.spellings))
     form = after or before
     if form is not None:
         yield from _changes(_name(form), before, after, _FLAG)

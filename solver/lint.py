@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
-from solver.compiled import Store
 from solver.conditions import Node, names_in, walk
 from solver.context import Options, build, check_context
 from solver.errors import ConditionError, RequestError
@@ -19,6 +18,7 @@ from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
 from solver.records import Example, Fix, Rule
+from solver.store import Store
 from solver.words import holes
 
 RANGE = re.compile(r"(>=|<)\d+\.\d+\.\d+(\.post\d+)?(,<\d+\.\d+\.\d+(\.post\d+)?)?$")
@@ -240,8 +240,8 @@ def show(store: Store, release: str, model: str, hardware: str, args: str) -> st
 
 def main(argv: list[str]) -> int:
     """`python -m solver.lint [TEXT]` or `--show RELEASE MODEL HARDWARE ARGS`."""
-    from solver.compiled import default_root
     from solver.knowledge import load
+    from solver.store import default_root
 
     root = default_root()
     store = Store(root)

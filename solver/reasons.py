@@ -8,7 +8,7 @@ from typing import Any
 from solver.constraints import Assignment, Lazy, Level, cost, evaluate, violated
 from solver.engines.sat import SatEngine
 from solver.solve import TRADED, Point, Problem, Reason
-from solver.symbolic import Var
+from solver.variables import Var
 from solver.words import figure, listed, say
 
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")

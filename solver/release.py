@@ -9,9 +9,9 @@ import re
 
 import msgspec
 
-from solver.compiled import Index
 from solver.errors import RequestError
 from solver.launch import Launch
+from solver.store import Index
 
 FORK = "fork"
 

@@ -11,7 +11,8 @@ from solver.check import Result
 from solver.conditions import Unknown, evaluator
 from solver.constraints import Assignment, Level, Model
 from solver.context import Context, check_context
-from solver.engines.sat import SatEngine, optimise
+from solver.engines.optimum import optimise
+from solver.engines.sat import SatEngine
 from solver.errors import RequestError
 from solver.facts import Facts, State
 from solver.goals import find_goal, levels_of

@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 
 from solver import options
-from solver.compiled import Index, Program
+from solver.compiled import Program
 from solver.launch import Launch
 from solver.problems import Problem
 from solver.reading import Reading
 from solver.records import FlagForm, Span
+from solver.store import Index
 from solver.values import convert
 
 NONE = "none"
@@ -46,7 +47,7 @@ def _placed_flag(index: Index, program: Program, problem: Problem, given: dict[s
     flag_id, releases = known
     detail = {**problem.detail, "releases": _range(releases)}
     form = program.flags.get(flag_id)
-    if form is None:
+    if form is None or not _is_taken(form, index.known_stored.get(problem.given)):
         return _new(problem, "other-release-flag", {**detail, "instead": _instead(index, program, problem.given)})
     detail |= _now(index, problem, flag_id, form, given)
     return Problem("renamed-flag", flag_id, problem.given, detail, problem.span)
@@ -76,15 +77,23 @@ def _instead(index: Index, program: Program, name: str) -> str:
     said, seen = name, {name}
     while (said := index.known_advice.get(said, "")) not in seen | {""}:
         seen.add(said)
-        head = said.partition("=")[0].partition(" ")[0]
-        if said in program.env or _is_spelling(program, head):
+        head, _, value = said.replace(" ", "=").partition("=")
+        form = _form_of(program, head)
+        if said in program.env or (form and _is_taken(form, value or None)):
             return f"{NONE}; its opposite is {said}" if _is_opposite(name, head) else said
     return NONE
 
 
-def _is_spelling(program: Program, name: str) -> bool:
-    option = options.find_option(name, options.index(program.flags).spellings) if name.startswith("--") else None
-    return option is not None and bool(option.spelling)
+def _form_of(program: Program, name: str) -> FlagForm | None:
+    """The form of the flag that a spelling, also a shortened one, names in this release."""
+    spellings = options.index(program.flags).spellings
+    option = options.find_option(name, spellings) if name.startswith("--") else None
+    return program.flags.get(spellings.get(option.spelling, "")) if option else None
+
+
+def _is_taken(form: FlagForm, value: Any) -> bool:
+    """Whether a flag takes a value in this release; no value is taken always."""
+    return value is None or form.choices is None or value in form.choices
 
 
 def _is_opposite(name: str, other: str) -> bool:
@@ -190,6 +199,6 @@ def _env_problem(index: Index, program: Program, name: str, launch: Launch) -> P
 
 
 def _env(kind: str, name: str, launch: Launch, detail: dict[str, Any]) -> Problem:
-    place = re.search(rf"(?<![\w$]){re.escape(name)}=(?:'[^']*'|\"[^\"]*\"|\S)*", launch.text)
+    place = re.search(rf"(?<![\w$]){re.escape(name)}=(?:'[^']*'|\"[^\"]*\"|[^\s;&|()'\"])*", launch.text)
     span = Span(place.start(), place.end()) if place else None
     return Problem(kind, None, name, {"variable": True, **detail}, span)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from solver.compiled import Store, default_root
 from solver.context import Context, Options, build, check_context
 from solver.errors import KnowledgeError, RequestError
 from solver.launch import Launch, read_argv, read_command
+from solver.store import Store, default_root
 
 if TYPE_CHECKING:
     from solver.check import Result

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from solver.compiled import Store, default_root
+from solver.store import Store, default_root
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from solver.compiled import Store
 from solver.constraints import Ban, Definition, Lazy, Level, Model, Variable, cost, evaluate, violated
 from solver.context import Options, build
-from solver.engines import csp, sat
+from solver.engines import csp, optimum, sat
 from solver.launch import read_argv
 from solver.solve import problem_of
+from solver.store import Store
 
 SEEDS = range(250)
 
@@ -90,7 +90,7 @@ def plain(model: Model, answer: Any) -> Any:
 def test_engines_and_brute_force_agree(seed: int) -> None:
     model = generated(seed)
     with sat.SatEngine(model) as engine:
-        by_sat = plain(model, sat.optimise(engine))
+        by_sat = plain(model, optimum.optimise(engine))
     assert by_sat == plain(model, csp.optimise(model)) == brute_force(model)
 
 
@@ -129,7 +129,7 @@ def test_engines_agree_on_real_problems(
     monkeypatch.setattr("solver.solve.find_goal", lambda goals, name: goal)
     model = problem_of(context, "min-pcie-roundtrips").model
     with sat.SatEngine(model) as engine:
-        by_sat = plain(model, sat.optimise(engine))
+        by_sat = plain(model, optimum.optimise(engine))
     assert by_sat is not None
     assert by_sat == plain(model, csp.optimise(model))
 

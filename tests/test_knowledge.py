@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from solver.compiled import Store, default_root, seal
 from solver.errors import KnowledgeError
 from solver.knowledge import holds, load, read_yaml
 from solver.lint import lint
+from solver.store import Store, default_root, seal
 
 
 def test_every_rule_passes_the_lint(store: Store) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from solver.compiled import Store, default_root
 from solver.knowledge import load
 from solver.lint import run_example
 from solver.oracle import DECIDED, disagreement, example_key, refused
 from solver.records import Example, Rule
+from solver.store import Store, default_root
 
 VERDICTS = Path(__file__).parent / "oracle" / "verdicts.jsonl"
 RUN = ("0.5.9", "0.5.10", "0.5.12", "0.5.23")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from solver.answer import solve
-from solver.compiled import Store, default_root
 from solver.conflict import Impossible
 from solver.context import Options, build
 from solver.launch import read_argv
 from solver.solve import Solution, errors_in
+from solver.store import Store, default_root
 
 RELEASES = ("0.5.9", "0.5.10", "0.5.12", "0.5.23")
 MODEL, GOAL = "qwen3.5-397b-a17b-nvfp4", "min-pcie-roundtrips"

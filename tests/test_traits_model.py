@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from solver.compiled import Store
 from solver.context import find_model
 from solver.errors import RequestError
 from solver.knowledge import load
+from solver.store import Store
 from solver.traits.model import catalogue_id, read_checkpoint
 
 KNOWLEDGE = Path(__file__).parents[1] / "knowledge"

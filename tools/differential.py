@@ -24,9 +24,9 @@ import msgspec
 import yaml
 from confirm_rules import Copies
 
-from solver.compiled import Store, default_root
 from solver.context import find_hardware
 from solver.differential import Comparison, Recorded, compare
+from solver.store import Store, default_root
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from solver.compiled import Program, Store, default_root
+from solver.compiled import Program
 from solver.conditions import Node, names_in, walk
 from solver.records import FlagForm
+from solver.store import Store, default_root
 
 PLAN = Path(__file__).with_name("launch_plan.yaml")
 WRONG_SHARE = 0.03

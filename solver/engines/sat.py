@@ -1,8 +1,7 @@
 """`Model` -> clauses -> answers from python-sat: optimum with proof, smallest conflicts, repairs.
 
 Encoding: one literal per value of a variable (one for booleans), exactly one of them true; a definition gives one
-clause per row, a junction the usual clauses. Levels are optimised one after the other by descending bounds: the last
-bound that is refused is the proof.
+clause per row, a junction the usual clauses. `optimum` asks the questions.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from pysat.solvers import Solver
 
-from solver.constraints import Assignment, Definition, Lazy, Level, Model, cone, cost, relevant
+from solver.constraints import Assignment, Definition, Lazy, Level, Model, cone, relevant
 
 PAIRWISE = 6
 """Up to so many values, at most one is said pairwise; beyond, by a ladder of helpers."""
@@ -55,11 +54,11 @@ class SatEngine:
         domain = self.model.variables[name].domain
         if len(domain) == 2:
             literal = self._new()
-            self._literals[name] = {_key(domain[0]): -literal, _key(domain[1]): literal}
+            self._literals[name] = {value_key(domain[0]): -literal, value_key(domain[1]): literal}
             self._readers[name] = [(-literal, domain[0]), (literal, domain[1])]
             return
         literals = [self._new() for _ in domain]
-        self._literals[name] = {_key(v): lit for v, lit in zip(domain, literals, strict=True)}
+        self._literals[name] = {value_key(v): lit for v, lit in zip(domain, literals, strict=True)}
         self._readers[name] = list(zip(literals, domain, strict=True))
         self._add(literals)
         self._at_most_one(literals)
@@ -80,7 +79,7 @@ class SatEngine:
 
     def literal(self, name: str, value: Any) -> int:
         """The literal of `name == value`."""
-        return self._literals[name][_key(value)]
+        return self._literals[name][value_key(value)]
 
     def _define(self, definition: Definition) -> None:
         if definition.kind == "table":
@@ -228,88 +227,5 @@ def _at_most(engine: SatEngine, guard: int, groups: list[list[tuple[int, float]]
         layer = following
 
 
-def optimise(engine: SatEngine, assumptions: tuple[int, ...] = ()) -> tuple[Assignment, tuple[float, ...]] | None:
-    """The lexicographic optimum with the best cost of each level, or None when nothing is possible.
-
-    Ties are broken by the order of the base variables and of their domains, so the answer is always the same.
-    """
-    best = engine.solve(assumptions)
-    if best is None:
-        return None
-    held = list(assumptions)
-    costs: list[float] = []
-    rows: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
-    for level in engine.model.levels:
-        if level.amounts:
-            optimum, best = _choose_row(engine, level, held, best, rows)
-        elif level.counts:
-            optimum, best = _descend(engine, level, held, best)
-            held.append(engine.bound(level, _allowed(level, optimum)))
-        else:
-            optimum = level.constant
-        costs.append(optimum)
-    return _first_in_order(engine, held, best), tuple(costs)
-
-
-def _allowed(level: Level, optimum: float) -> float:
-    return optimum if level.slack is None else optimum * (1 + level.slack)
-
-
-def _choose_row(
-    engine: SatEngine,
-    level: Level,
-    held: list[int],
-    best: Assignment,
-    rows: dict[tuple[str, ...], list[tuple[Any, ...]]],
-) -> tuple[float, Assignment]:
-    """The least cost of a level with computed amounts: every possible combination of its inputs is looked at once."""
-    names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
-    known = rows.get(names)
-    if known is None:
-        costs = engine.rows(level, held)
-    else:
-        costs = {}
-        for row in known:
-            values = dict(zip(names, row, strict=True))
-            costs[row] = level.constant + sum(
-                engine.lazy_value(a, {n: values[n] for n in a.inputs}) or 0 for a in level.amounts
-            )
-    optimum = min(costs.values())
-    limit = _allowed(level, optimum) + max(1e-6, abs(optimum) * 1e-9)
-    rows[names] = [row for row, value in costs.items() if value <= limit]
-    held.append(engine.exclude(names, [row for row, value in costs.items() if value > limit]))
-    found = engine.solve(held)
-    return optimum, found if found is not None else best
-
-
-def _descend(engine: SatEngine, level: Level, held: list[int], best: Assignment) -> tuple[float, Assignment]:
-    """The least cost of a counting level: lower the bound below what was found until the solver refuses."""
-    while True:
-        found = cost(level, best)
-        if found <= level.constant:
-            return found, best
-        better = engine.solve([*held, engine.bound(level, _below(found))])
-        if better is None:
-            return found, best
-        best = better
-
-
-def _below(value: float) -> float:
-    return value - max(1e-6, abs(value) * 1e-9)
-
-
-def _first_in_order(engine: SatEngine, held: list[int], best: Assignment) -> Assignment:
-    for name in engine.model.base:
-        for value in engine.model.variables[name].domain:
-            if _key(best[name]) == _key(value):
-                break
-            better = engine.solve([*held, engine.literal(name, value)])
-            if better is not None:
-                best = better
-                break
-        held.append(engine.literal(name, best[name]))
-    return best
-
-
-def _key(value: Any) -> Any:
+def value_key(value: Any) -> Any:
     return (type(value).__name__, value)

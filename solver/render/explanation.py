@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from solver.compiled import Index, Program, Store
+from solver.compiled import Program
 from solver.errors import RequestError
 from solver.pipeline import mentioned
 from solver.records import Example, Rule
 from solver.render.text import fix_text, source_text, wrapped
+from solver.store import Index, Store
 from solver.words import say
 
 

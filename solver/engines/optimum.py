@@ -1,0 +1,91 @@
+"""A model in the SAT engine -> its lexicographic optimum: level after level, until anything better is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solver.constraints import Assignment, Level, cost
+from solver.engines.sat import SatEngine, value_key
+
+
+def optimise(engine: SatEngine, assumptions: tuple[int, ...] = ()) -> tuple[Assignment, tuple[float, ...]] | None:
+    """The lexicographic optimum with the best cost of each level, or None when nothing is possible.
+
+    Ties are broken by the order of the base variables and of their domains, so the answer is always the same.
+    """
+    best = engine.solve(assumptions)
+    if best is None:
+        return None
+    held = list(assumptions)
+    costs: list[float] = []
+    rows: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+    for level in engine.model.levels:
+        if level.amounts:
+            optimum, best = _choose_row(engine, level, held, best, rows)
+        elif level.counts:
+            optimum, best = _descend(engine, level, held, best)
+            held.append(engine.bound(level, _allowed(level, optimum)))
+        else:
+            optimum = level.constant
+        costs.append(optimum)
+    return _first_in_order(engine, held, best), tuple(costs)
+
+
+def _allowed(level: Level, optimum: float) -> float:
+    return optimum if level.slack is None else optimum * (1 + level.slack)
+
+
+def _choose_row(
+    engine: SatEngine,
+    level: Level,
+    held: list[int],
+    best: Assignment,
+    rows: dict[tuple[str, ...], list[tuple[Any, ...]]],
+) -> tuple[float, Assignment]:
+    """The least cost of a level with computed amounts: every possible combination of its inputs is looked at once."""
+    names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
+    known = rows.get(names)
+    if known is None:
+        costs = engine.rows(level, held)
+    else:
+        costs = {}
+        for row in known:
+            values = dict(zip(names, row, strict=True))
+            costs[row] = level.constant + sum(
+                engine.lazy_value(a, {n: values[n] for n in a.inputs}) or 0 for a in level.amounts
+            )
+    optimum = min(costs.values())
+    limit = _allowed(level, optimum) + max(1e-6, abs(optimum) * 1e-9)
+    rows[names] = [row for row, value in costs.items() if value <= limit]
+    held.append(engine.exclude(names, [row for row, value in costs.items() if value > limit]))
+    found = engine.solve(held)
+    return optimum, found if found is not None else best
+
+
+def _descend(engine: SatEngine, level: Level, held: list[int], best: Assignment) -> tuple[float, Assignment]:
+    """The least cost of a counting level: lower the bound below what was found until the solver refuses."""
+    while True:
+        found = cost(level, best)
+        if found <= level.constant:
+            return found, best
+        better = engine.solve([*held, engine.bound(level, _below(found))])
+        if better is None:
+            return found, best
+        best = better
+
+
+def _below(value: float) -> float:
+    return value - max(1e-6, abs(value) * 1e-9)
+
+
+def _first_in_order(engine: SatEngine, held: list[int], best: Assignment) -> Assignment:
+    for name in engine.model.base:
+        for value in engine.model.variables[name].domain:
+            if value_key(best[name]) == value_key(value):
+                break
+            better = engine.solve([*held, engine.literal(name, value)])
+            if better is not None:
+                best = better
+                break
+        held.append(engine.literal(name, best[name]))
+    return best
