@@ -9,6 +9,7 @@ from solver.context import Context
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.reasons import reasons_of, trade_off
+from solver.release import refuse_without_rules
 from solver.solve import (
     Solution,
     checked,
@@ -25,7 +26,8 @@ class Disagreement(RuntimeError):
 
 
 def solve(context: Context, goal: str) -> Solution | Impossible:
-    """Complete a request. Errors: RequestError when the model or the machine is not known well enough."""
+    """Complete a request. Errors: RequestError when the model, the machine or the release is not known well enough."""
+    refuse_without_rules(context.index, context.release)
     problem = problem_of(context, goal)
     if problem.model.fixed_violations:
         return explain(context, goal)

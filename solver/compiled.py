@@ -133,7 +133,8 @@ def compile_release(knowledge: Knowledge, release: str) -> Program:
         return STAGE_RANK[rule.stage], found, rule.order, rule.id
 
     rules = [r for r in knowledge.rules.values() if not r.withdrawn and holds(r.versions, release)]
-    ordered = sorted((r for r in rules if not r.problem), key=position)
+    with_rules = {r.version for r in knowledge.releases if r.rules}
+    ordered = sorted((r for r in rules if not r.problem and release in with_rules), key=position)
     return Program(
         release=release,
         flags={i: f for i, flag in knowledge.flags.items() if (f := form_in(flag.forms, release))},

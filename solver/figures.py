@@ -10,6 +10,7 @@ from solver.batch import each_line
 from solver.conditions import Unknown
 from solver.context import Context, Options, check_context
 from solver.estimates import usable
+from solver.release import refuse_without_rules
 from solver.solve import need_facts
 from solver.store import Store
 
@@ -19,6 +20,7 @@ LAYOUT = ("token_latency_us", "pcie_roundtrips_per_token")
 
 def figures_of(context: Context) -> dict[str, Any]:
     """Latency, round trips and memory of a launch as it would run. Errors: RequestError when too little is known."""
+    refuse_without_rules(context.index, context.release)
     need_facts(context.facts)
     result = check_context(context)
     state = result.outcomes[0].state

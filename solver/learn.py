@@ -29,7 +29,7 @@ from solver.learn_flags import Registered, read_flags
 from solver.learn_help import read_help
 from solver.learn_merge import Catalogue, add_release, ranges
 from solver.learn_source import Package
-from solver.records import FlagForm, Release, Rule
+from solver.records import EnvVar, Flag, FlagForm, Release, Rule
 
 
 class ReleaseCatalogue(msgspec.Struct, frozen=True):
@@ -118,10 +118,15 @@ def _releases(options: argparse.Namespace) -> int:
     if options.write is not None:
         write_catalogue(catalogue, options.write, verified=options.verified)
         write_fingerprints(marks, options.write)
-    stale = options.check and ranges(catalogue) != ranges(known)
+    stale = options.check and _by_name(catalogue) != _by_name(known)
     if stale:
         print("error: the catalogue is not what these releases give; write it again with --write", file=sys.stderr)
     return int(stale)
+
+
+def _by_name(catalogue: Catalogue) -> tuple[dict[str, Flag], dict[str, EnvVar]]:
+    flags, env = ranges(catalogue)
+    return {f.id: f for f in flags}, {v.name: v for v in env}
 
 
 def _package(item: str, stack: ExitStack) -> Package:

@@ -26,9 +26,9 @@ def read_help(text: str) -> tuple[FlagForm, ...]:
     """The flags of a help text, in its order. Errors: ValueError where it shows none."""
     required = _required(text)
     starts = [(m.start(), m[1]) for m in _OPTION.finditer(text)]
-    ends = [start for start, _ in starts[1:]] + [len(text)]
+    ends = [*(start for start, _ in starts[1:]), len(text)]
     found = []
-    for (start, header), end in zip(starts, ends, strict=True):
+    for (start, header), end in zip(starts, ends, strict=False):
         form = _form(header, text[start:end], required)
         if form is not None:
             found.append(form)

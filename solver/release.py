@@ -35,6 +35,13 @@ def choose_release(index: Index, wanted: str | None, launch: Launch | None) -> t
     return release, origin, notes
 
 
+def refuse_without_rules(index: Index, release: str) -> None:
+    """Raise RequestError for a release of which only the flags are known: nothing could be worked out for it."""
+    with_rules = [r.version for r in index.releases if r.rules]
+    if release not in with_rules:
+        raise RequestError(f"only the command line of SGLang {release} is known; the rules begin with {with_rules[0]}")
+
+
 def _chosen(index: Index, wanted: str | None, launch: Launch | None) -> tuple[str, str, list[Assumed]]:
     known = [r.version for r in index.releases]
     if wanted in known:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import copy
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 from packaging.version import Version
 
-from solver.learn import learn, main, merge
+from solver.forks import find_fork, known_forks
+from solver.learn import learn, learn_fork, main, merge
+from solver.learn_citations import check_citations
+from solver.learn_drift import drift
 from solver.learn_env import Read, read_env
 from solver.learn_evaluate import Evaluator
-from solver.learn_files import read_catalogue, write_catalogue
+from solver.learn_files import read_catalogue, read_fingerprints, write_catalogue
 from solver.learn_flags import Registered, read_flags
+from solver.learn_help import read_help
 from solver.learn_merge import Catalogue, ranges
 from solver.learn_source import Package
 from solver.learn_values import Unknown
+from solver.records import Rule, Source
 
 KNOWLEDGE = Path(__file__).parents[1] / "knowledge" / "sglang"
 
@@ -425,3 +433,248 @@ def test_spec_v2_variable_changes_its_default_and_is_then_only_warned_about(comm
     assert (forms["0.5.10.post1"].default, forms["0.5.11"].default) == (False, True)
     assert forms["0.5.14"].deprecated == "--disable-overlap-schedule"
     assert "0.5.23" not in forms
+
+
+# Drift, citations, forks: what `flagwise knowledge learn` says.
+
+RULE = """
+id: {id}
+title: A rule
+stage: resolve
+step: a
+severity: note
+status: source
+checked: "2026-11-29"
+versions: ">=1.0"
+message: x
+forbid: ["flag.size == 1"]
+sources: [{{release: "1.0", file: sglang/srt/hooks.py, symbol: {symbol}}}]
+"""
+HOOKS = """
+LIMIT = 4
+def kept(a):
+    '''One text.'''
+    return a  # a remark
+def changed(a):
+    return a
+def gone(a):
+    return a
+"""
+HOOKS_LATER = """
+LIMIT = 5
+def kept(a):
+    '''Another text.'''
+
+    return a
+def changed(a):
+    return a + 1
+"""
+ONE_FLAG = (
+    "class ServerArgs:\n    def add_cli_args(parser):\n"
+    "        parser.add_argument('--size', type=int, default={default}, choices={choices})\n"
+    "        parser.add_argument('--{other}', action='store_true')\n"
+)
+READ = "import os\nos.getenv('SGLANG_{name}', '{default}')\n"
+
+
+def wheel(root: Path, version: str, files: Mapping[str, str]) -> Path:
+    """A small wheel as pip would get it."""
+    unpacked = release(root / "unpacked", version, files)
+    path = root / f"sglang-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as packed:
+        for file in unpacked.rglob("*"):
+            packed.write(file, file.relative_to(unpacked))
+    return path
+
+
+@pytest.fixture
+def two_wheels(tmp_path: Path) -> tuple[Path, Path]:
+    first = {
+        "server_args.py": ONE_FLAG.format(default=1, choices=[1, 2], other="old"),
+        "reads.py": READ.format(name="OLD", default=""),
+        "hooks.py": HOOKS,
+    }
+    second = {
+        "server_args.py": ONE_FLAG.format(default=2, choices=[2, 3], other="new"),
+        "reads.py": READ.format(name="NEW", default=""),
+        "hooks.py": HOOKS_LATER,
+    }
+    return wheel(tmp_path, "1.0", first), wheel(tmp_path, "1.1", second)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A knowledge folder of an engine with rules and an empty catalogue."""
+    where = tmp_path / "knowledge" / "sglang"
+    (where / "rules").mkdir(parents=True)
+    for symbol in ("kept", "changed", "gone", "LIMIT"):
+        name = f"about-{symbol.lower()}"
+        (where / "rules" / f"{name}.yaml").write_text(RULE.format(id=name, symbol=symbol))
+    return where
+
+
+def test_learning_a_wheel_adds_it_and_tells_the_drift(
+    two_wheels: tuple[Path, Path], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = map(str, two_wheels)
+    assert main([first, "--write", str(folder)]) == 0
+    assert "1.0 is the oldest release here" in capsys.readouterr().out
+    assert main(["--wheel", second, "--write", str(folder)]) == 0
+    said = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert said == [
+        "1.1 against 1.0:",
+        "flags: 1 added, 1 choices, 1 default, 1 removed",
+        "added  --new",
+        "removed  --old",
+        "choices  --size: +3 -1",
+        "default  --size: 1 -> 2",
+        "variables: 1 added, 1 removed",
+        "added  SGLANG_NEW",
+        "removed  SGLANG_OLD",
+        "rules: 4 hold here and cite source text, 1 of them unchanged",
+        "symbol gone  about-gone: sglang/srt/hooks.py gone (1.0)",
+        "changed  about-changed: sglang/srt/hooks.py changed (1.0)",
+        "changed  about-limit: sglang/srt/hooks.py LIMIT (1.0)",
+    ]
+    assert [r.version for r in read_catalogue(folder).releases] == ["1.0", "1.1"]
+    assert set(read_fingerprints(folder)) == {"1.0"}
+
+
+def test_a_stale_catalogue_is_told_and_a_fresh_one_is_not(two_wheels: tuple[Path, Path], folder: Path) -> None:
+    paths = [str(path) for path in two_wheels]
+    assert main([*paths, "--write", str(folder)]) == 0
+    before = written(folder)
+    assert main([paths[1], "--catalogue", str(folder), "--check"]) == 0
+    page = folder / "flags" / "command.yaml"
+    page.write_text(page.read_text().replace("default: 2", "default: 7"))
+    assert main([paths[1], "--catalogue", str(folder), "--check"]) == 1
+    assert main([paths[1], "--write", str(folder)]) == 0
+    assert written(folder) == before
+
+
+def test_a_rule_that_does_not_hold_in_the_release_is_not_looked_at(two_wheels: tuple[Path, Path]) -> None:
+    where = Source(release="1.0", file="sglang/srt/hooks.py", symbol="gone")
+    rule = Rule("r", "A rule", "resolve", "source", (where,), "2026-11-29", versions=">=1.0,<1.1")
+    assert list(check_citations([rule], Package(two_wheels[1]), {})) == []
+    assert [c.state for c in check_citations([rule], Package(two_wheels[0]), {})] == ["not fingerprinted"]
+
+
+def test_a_release_from_before_the_rules_is_marked(tmp_path: Path) -> None:
+    text = {"server_args.py": ONE_FLAG.format(default=1, choices=[1], other="x")}
+    known = merge([learn(release(tmp_path, "1.0", text))])
+    earlier = merge([learn(release(tmp_path, "0.9", text))], known)
+    assert [(r.version, r.rules) for r in earlier.releases] == [("0.9", False), ("1.0", True)]
+
+
+def test_a_renamed_flag_is_one_change(tmp_path: Path) -> None:
+    before = learn(release(tmp_path, "1.0", {"server_args.py": OLD_NAME}))
+    found = drift(merge([before, learn(assembled(tmp_path))]), "2.0")
+    assert ("renamed", "--colour", "--colour-scheme", "--colour") in [
+        (c.what, c.name, c.before, c.after) for c in found.flags
+    ]
+    assert "--colour-scheme" not in {c.name for c in found.flags if c.what == "removed"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["sglang==9.9"], "pip found no wheel: nothing like it"),
+        (["sglang=9"], "no release of SGLang"),
+        (["--help-text", "missing.txt", "--name", "f"], "No such file"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_line(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(command: list[str], **options: Any) -> CompletedProcess[str]:
+        assert "install" not in command
+        return CompletedProcess(command, 1, "", "WARNING: slow\nERROR: nothing like it\n")
+
+    monkeypatch.setattr("subprocess.run", refuse)
+    assert main(arguments) == 2
+    line = capsys.readouterr().err
+    assert re.fullmatch(rf"error: .*{re.escape(expected)}.*\n", line)
+
+
+def test_a_release_is_fetched_by_its_name(
+    two_wheels: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def download(command: list[str], **options: Any) -> CompletedProcess[str]:
+        assert command[-1] == "sglang==1.1"
+        copy(two_wheels[1], command[command.index("--dest") + 1])
+        return CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr("subprocess.run", download)
+    assert main(["sglang==1.1"]) == 0
+    assert "1.1 (" in capsys.readouterr().err
+
+
+def help_of(*options: tuple[tuple[str, ...], dict[str, Any]], **parser: Any) -> str:
+    """The help text of a real parser."""
+    made = argparse.ArgumentParser(prog="launch_server.py", **parser)
+    for names, keywords in options:
+        made.add_argument(*names, **keywords)
+    return made.format_help()
+
+
+HELP = (
+    (("--model-path", "--model"), {"required": True, "help": "a path [or a hub id]"}),
+    (("--size",), {"type": int, "choices": [1, 2, 3]}),
+    (("--many",), {"nargs": "+"}),
+    (("--any",), {"nargs": "*"}),
+    (("--maybe",), {"nargs": "?"}),
+    (("--pair",), {"nargs": 2, "metavar": ("FROM", "TO")}),
+    (("--switch",), {"action": "store_true"}),
+    (("--yes",), {"action": argparse.BooleanOptionalAction}),
+    (("--a-flag-with-a-name-so-long-that-its-help-is-below",), {"default": "x", "help": "with a - b and --other"}),
+)
+
+
+def test_help_text_gives_spellings_choices_and_numbers_of_values() -> None:
+    found = {
+        f.spellings[0]: f for f in read_help(help_of(*HELP, formatter_class=argparse.ArgumentDefaultsHelpFormatter))
+    }
+    assert found["--model-path"].spellings == ("--model-path", "--model")
+    assert [n for n, f in found.items() if f.required] == ["--model-path"]
+    assert found["--size"].choices == ("1", "2", "3")
+    nargs = {n: f.nargs for n, f in found.items() if f.nargs is not None}
+    assert nargs == {"--many": "+", "--any": "*", "--maybe": "?", "--pair": 2}
+    assert {n: f.action for n, f in found.items() if f.type == "flag"} == {
+        "--switch": "store_true", "--yes": "BooleanOptionalAction",
+    }  # fmt: skip
+    assert found["--a-flag-with-a-name-so-long-that-its-help-is-below"].default == "x"
+    assert len(found) == len(HELP)
+
+
+def test_a_text_without_flags_is_refused() -> None:
+    with pytest.raises(ValueError, match="no flags in this text"):
+        read_help("command not found: sglang\n")
+
+
+def test_a_fork_rests_on_the_release_that_is_most_alike(tmp_path: Path) -> None:
+    text = ONE_FLAG.format(default=1, choices=[1, 2], other="old")
+    later = ONE_FLAG.format(default=1, choices=[1, 2], other="new")
+    known = merge(learn(release(tmp_path, v, {"server_args.py": t})) for v, t in (("1.0", text), ("1.1", later)))
+    shown = help_of((("--size",), {"choices": [1, 2, 9]}), (("--old",), {"action": "store_true"}), (("--own",), {}))
+    fork = learn_fork(shown, "mine", known)
+    assert (fork.base, set(fork.forms), fork.removed) == ("1.0", {"size", "own"}, ())
+    assert fields(fork.forms["size"], "type", "choices", "default") == ("int", (1, 2, "9"), 1)
+    other = learn_fork(shown, "mine", known, "1.1")
+    assert (set(other.forms), other.removed) == ({"size", "own", "old"}, ("new",))
+    with pytest.raises(ValueError, match=r"unknown release '3\.0'; known are 1\.0, 1\.1"):
+        learn_fork(shown, "mine", known, "3.0")
+
+
+def test_a_fork_is_written_where_the_user_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "help.txt").write_text(help_of((("--size",), {"type": int})))
+    catalogue = tmp_path / "catalogue"
+    write_catalogue(merge([learn(by_hand(tmp_path))]), catalogue)
+    asked = ["--help-text", str(tmp_path / "help.txt"), "--catalogue", str(catalogue), "--name"]
+    assert main([*asked, "my-fork"]) == 0
+    assert "use it with --engine-version my-fork" in capsys.readouterr().out
+    assert known_forks() == ("my-fork",)
+    assert find_fork("my-fork") is not None
+    assert main([*asked, "../my-fork"]) == 2

@@ -34,9 +34,14 @@ RELEASES = ("0.5.6", "0.5.9", "0.5.12", "0.5.14", "0.5.18", "0.5.23")
 
 
 @cache
+def all_flags(release: str) -> dict[str, FlagForm]:
+    return Store(default_root()).program(release).flags
+
+
+@cache
 def flags_in(release: str) -> dict[str, FlagForm]:
     """All flags but `--config`, which is not the parser's business alone."""
-    return {i: f for i, f in Store(default_root()).program(release).flags.items() if i != "config"}
+    return {i: f for i, f in all_flags(release).items() if i != "config"}
 
 
 # The same flags in a real parser must accept, refuse and store the same.
@@ -191,7 +196,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def verdicts(cases: list[dict[str, Any]], release: str) -> Iterator[tuple[str, dict[str, Any], Reading]]:
-    flags = Store(default_root()).program(release).flags
+    flags = all_flags(release)
     for case in cases:
         expected = case["expect"].get(release)
         if expected and expected["verdict"] != "artefact":
@@ -219,7 +224,7 @@ def test_every_recorded_launch_is_refused_at_parsing_exactly_where_the_release_r
 def test_the_flags_that_the_release_complains_about_are_the_ones_blamed(
     cases: list[dict[str, Any]], release: str
 ) -> None:
-    flags = Store(default_root()).program(release).flags
+    flags = all_flags(release)
     wrong = []
     for name, expected, reading in verdicts(cases, release):
         if expected["verdict"] != "refuse-parse":
@@ -250,7 +255,7 @@ def corpus() -> list[dict[str, Any]]:
 
 
 def test_every_real_command_is_found_and_read(corpus: list[dict[str, Any]]) -> None:
-    flags = Store(default_root()).program("0.5.12").flags
+    flags = all_flags("0.5.12")
     texts = [case["command"] for case in corpus if case["command"]]
     assert len(texts) > 50
     for text in texts:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from conftest import Run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from solver.check import reading_findings
 from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
 from solver.forks import Fork
-from solver.launch import read_command
+from solver.launch import read_argv, read_command
 from solver.learn_files import write_fork
 from solver.records import Finding, FlagForm
-from solver.store import Store
+from solver.store import Store, default_root
 
+kept_store = cache(lambda: Store(default_root()))
 LAUNCH = "python -m sglang.launch_server --model-path m"
 
 
@@ -244,3 +250,23 @@ def test_an_unknown_release_is_refused_with_those_that_are_known(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     with pytest.raises(RequestError, match=r"unknown release .*known are 0\.5\.6, .*0\.5\.23"):
         read(store, name, "--tp 2")
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.sampled_from(["0.5.6", "0.5.10", "0.5.23"]), st.lists(st.text(max_size=12), max_size=6))
+def test_any_command_is_judged_without_a_traceback(release: str, words: list[str]) -> None:
+    context = build(kept_store(), read_argv([*LAUNCH.split(), *words]), Options(engine_version=release))
+    assert len(found(context)) == len(context.problems)
+
+
+@pytest.mark.parametrize("verb", ["solve", "estimate"])
+def test_nothing_is_worked_out_for_a_release_without_rules(flagwise: Callable[..., Run], verb: str) -> None:
+    done = flagwise(
+        verb, "--model", "qwen3-8b", "--hardware", "8xh100-sxm", "--engine-version", "0.5.8", "--", "--tp", "8"
+    )
+    assert (done.status, done.out) == (2, "")
+    assert "the rules begin with 0.5.9" in done.err
+
+
+def test_a_release_without_rules_has_no_findings_beyond_its_command_line(store: Store) -> None:
+    assert store.program("0.5.8").rules == ()

@@ -1,9 +1,10 @@
 """Launches of our own -> what each release's own argument code says to them, kept in tests/oracle/launches.jsonl.
 
 usage: python tools/differential.py run --harness ORACLE.py --envs DIR --models DIR --in LAUNCHES.jsonl --out FILE
-       python tools/differential.py compare [FILE] [--release X] [--verbose]
+       python tools/differential.py keep FILE...        # what the release decided, into tests/oracle/launches.jsonl
+       python tools/differential.py compare [FILE] [--release X]
 
-`run` wants one environment per release (DIR/v0.5.10/bin/python) and one folder per checkpoint (org--name with config.json).
+Launches come from tools/generate_launches.py. `run` wants one environment per release (DIR/v0.5.10/bin/python) and one folder per checkpoint (org--name with config.json).
 It groups by machine and environment, since each new pair costs an import of the engine. `compare` needs neither.
 """
 
@@ -30,6 +31,8 @@ from solver.store import Store, default_root
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")
+OF_THE_HOST = ("sglang/srt/utils/hf_transformers", "validate_ib_devices", "not found:", "not installed")
+"""Places and words of refusals that the machine of the harness decides: its transformers, devices, files and packages."""
 OF_THE_MACHINE = (
     "ModuleNotFoundError",
     "ImportError",
@@ -48,12 +51,16 @@ def main() -> None:
     for name in ("--harness", "--envs", "--models", "--in", "--out"):
         runs.add_argument(name, type=Path, required=True)
     runs.add_argument("--jobs", default="1")
+    keeps = verbs.add_parser("keep")
+    keeps.add_argument("files", type=Path, nargs="+")
     compares = verbs.add_parser("compare")
     compares.add_argument("file", type=Path, nargs="?", default=VERDICTS)
     compares.add_argument("--release")
     options = parser.parse_args()
     if options.verb == "run":
         run(options)
+    elif options.verb == "keep":
+        keep(options.files)
     else:
         rows = [r for r in read(options.file) if options.release in (None, r.release)]
         report(rows)
@@ -140,6 +147,20 @@ def _verdict(answer: dict[str, Any], error: dict[str, Any]) -> str:
     if kind == "reject-resolve" and error.get("type") not in OF_THE_MACHINE and not inside_library:
         return "refuse"
     return "artefact"
+
+
+def keep(files: list[Path]) -> None:
+    """Collect what the releases decided, without words of theirs."""
+    rows = {}
+    for line in (line for path in files for line in path.read_text(encoding="utf-8").splitlines()):
+        row = json.loads(line)
+        text = " ".join(str(row.get(k)) for k in ("file", "in", "why"))
+        if row["verdict"] != "artefact" and not any(words in text for words in OF_THE_HOST):
+            row.pop("why", None)
+            rows[row["id"]] = json.dumps(row, sort_keys=True, separators=(",", ":"))
+    VERDICTS.parent.mkdir(parents=True, exist_ok=True)
+    VERDICTS.write_text("".join(rows[i] + "\n" for i in sorted(rows)), encoding="utf-8")
+    print(f"{len(rows)} launches in {VERDICTS}")
 
 
 # ------------------------------------------------------------------- compare
