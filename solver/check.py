@@ -61,7 +61,10 @@ def check(
     else:
         outcomes = tuple(run(resolver, _with_hardware(facts, c.hardware), estimates) for c in split)
         labels = tuple(c.name for c in split)
-    findings = [*reading_findings(store, resolver.program, problems), *_merged(store, resolver, outcomes, labels)]
+    findings = [
+        *reading_findings(store, resolver.program, problems, facts),
+        *_merged(store, resolver, outcomes, labels),
+    ]
     findings.sort(key=_order)
     return Result(verdict_of(findings), tuple(findings), resolved_of(resolver.program, facts, outcomes), outcomes)
 
@@ -197,7 +200,9 @@ def fixes_of(rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Prog
     return tuple(found)
 
 
-def reading_findings(store: Store, program: Program, problems: Iterable[Problem]) -> list[Finding]:
+def reading_findings(
+    store: Store, program: Program, problems: Iterable[Problem], facts: Facts | None = None
+) -> list[Finding]:
     """Problems of the command itself, in the words of the rules that name their kind."""
     found = []
     for problem in problems:
@@ -221,18 +226,28 @@ def reading_findings(store: Store, program: Program, problems: Iterable[Problem]
                 env=(problem.given,) if is_env else (),
                 because=(Fact("command", problem.given, "given"),),
                 span=problem.span,
-                fixes=problem_fixes(problem),
+                fixes=problem_fixes(problem, facts),
                 sources=rule.sources,
             )
         )
     return found
 
 
-def problem_fixes(problem: Problem) -> tuple[Fix, ...]:
+RESPELLED = ("underscore-spelling", "deprecated-spelling")
+"""Problems of a flag whose value is right and whose spelling is not."""
+
+
+def problem_fixes(problem: Problem, facts: Facts | None) -> tuple[Fix, ...]:
     """What to write instead, where the reader knows it."""
     write = problem.detail.get("write")
     if isinstance(write, dict):
         return (Fix(set=write, unset=(problem.given,)),)
+    given = facts.given if facts else {}
+    if problem.kind in RESPELLED and problem.flag in given:
+        return (Fix(set={problem.flag: given[problem.flag]}, unset=(problem.given,)),)
+    nearest = problem.detail.get("nearest")
+    if problem.detail.get("variable") and isinstance(nearest, str) and facts and problem.given in facts.env:
+        return (Fix(env={nearest: facts.env[problem.given]}, unset=(problem.given,)),)
     if problem.detail.get("remove"):
         return (Fix(unset=(problem.given,)),)
     return ()

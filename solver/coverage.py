@@ -1,12 +1,13 @@
-"""Knowledge + a release's wheel -> for every place that refuses or rewrites: the rule that covers it, why none does, or open.
+"""Knowledge + a release's wheel -> every place that refuses or rewrites, with the rule that covers it or why none does.
 
-A rule covers a place when it is in force in the release, cites the function, and is about it: it writes the argument that is
-written there, or is about one of the arguments that the nearest condition there reads. What is set aside stands in
-`knowledge/sglang/coverage/*.yaml`, one line each with its reason.
+A rule covers a place when it is in force in the release, cites the function, and is about it: it writes the argument
+that is written there, or is about one of the arguments that the nearest condition there reads. What is set aside stands
+in `knowledge/sglang/coverage/*.yaml`, one line each with its reason.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -66,27 +67,35 @@ def coverage(knowledge: Knowledge, release: str, wheel: Path) -> list[Judged]:
             by_symbol.setdefault(symbol, []).append(cover)
     topics = _topics(covers)
     aside = [a for a in set_aside(Path(knowledge.root)) if holds(a.versions, release)]
+    parts = written_as(Path(knowledge.root))
     found = []
     for site in sites(wheel, ids):
-        flags = tuple(ids[f] for f in site.flags)
-        cover = next((c for c in by_symbol.get(_bare(site.symbol), ()) if _covers(c, site, flags)), None)
-        reason = None if cover else next((a.why for a in aside if _matches(a, site)), None)
-        topic = cover.topic if cover else next((topics[f] for f in flags if f in topics), "other")
-        state: State = "covered" if cover else "set aside" if reason else "open"
-        found.append(Judged(site, topic, state, cover.rule if cover else reason))
+        flags = tuple(part for f in site.flags for part in (ids[f], *parts.get(ids[f], ())))
+        by = next((c for c in by_symbol.get(_bare(site.symbol), ()) if _covers(c, site, flags)), None)
+        reason = None if by else next((a.why for a in aside if _matches(a, site)), None)
+        topic = by.topic if by else next((topics[f] for f in flags if f in topics), "other")
+        state: State = "covered" if by else "set aside" if reason else "open"
+        found.append(Judged(site, topic, state, by.rule if by else reason))
     return found
 
 
 def flag_ids(knowledge: Knowledge, release: str) -> dict[str, str]:
-    """The release's own names of its arguments -> canonical ids."""
-    forms = ((i, form) for i, flag in knowledge.flags.items() for form in flag.forms if holds(form.versions, release))
-    return {form.dest or i: i for i, form in forms if not form.into}
+    """The release's own names of its arguments -> canonical ids; the record may use either."""
+    forms = [(i, form) for i, flag in knowledge.flags.items() for form in flag.forms if holds(form.versions, release)]
+    forms = [(i, form) for i, form in forms if not form.into]
+    return {i: i for i, _ in forms} | {form.dest: i for i, form in forms if form.dest}
 
 
 def set_aside(root: Path) -> list[SetAside]:
     """The lists of what is set aside."""
     paths = sorted((root / "sglang" / "coverage").glob("*.yaml"))
     return [msgspec.convert(item, SetAside) for path in paths for item in read_yaml(path) or ()]
+
+
+def written_as(root: Path) -> dict[str, tuple[str, ...]]:
+    """Arguments that are one record in the engine -> the flags by which the rules know its parts."""
+    path = root / "sglang" / "coverage" / "written_as.json"
+    return {name: tuple(parts) for name, parts in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def _in_force(rule: Rule, release: str) -> bool:
@@ -109,7 +118,7 @@ def _cover(rule: Rule, topic: str) -> _Cover:
 
 def _covers(cover: _Cover, site: Site, flags: tuple[str, ...]) -> bool:
     if site.kind == "write":
-        return flags[0] in cover.writes
+        return any(f in cover.writes for f in flags)
     return cover.refuses and (not flags or any(f in cover.about for f in flags))
 
 

@@ -1,7 +1,7 @@
 """A release's wheel or unpacked directory -> every place of its argument path that refuses a launch or writes a value.
 
-Read statically, nothing is imported. The argument path is `server_args.py`, `arg_groups/` and the model configuration: the
-functions that can be reached by name from where a launch is resolved and checked.
+Read statically, nothing is imported. The argument path is `server_args.py`, `arg_groups/` and the model configuration:
+the functions that can be reached by name from where a launch is resolved and checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAPS = ("overrides", "updates", "declared", "fields", "result")
 
 
 class Site(msgspec.Struct, frozen=True):
-    """One place. `flags`: what it writes, or what the nearest condition reads; `guards`: every name the conditions read."""
+    """One place. `flags`: what it writes, or what the nearest condition reads; `guards`: names all conditions read."""
 
     file: str
     symbol: str
@@ -52,7 +52,7 @@ def sites(where: Path, names: Collection[str]) -> list[Site]:
         for function in _functions(tree):
             if function.name in reached and not (function.name == "__init__" and path in RECORDS_OF_THEIR_OWN):
                 found += _Reader(path, function.name, frozenset(names)).read(function)
-    return found
+    return sorted(found, key=lambda s: (s.file, s.line))
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

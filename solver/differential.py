@@ -20,7 +20,7 @@ TOLERANCE = {"mem_fraction_static": 0.01}
 
 
 class Recorded(msgspec.Struct, frozen=True, omit_defaults=True, rename={"symbol": "in"}):
-    """One launch of ours with the engine's answer. `resolved`: the compared fields whose value is not what was given."""
+    """One launch of ours with the engine's answer. `resolved`: the compared fields that end as something not given."""
 
     id: str
     release: str

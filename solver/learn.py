@@ -91,6 +91,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="catalogue folder to update, knowledge/sglang")
     parser.add_argument("--catalogue", type=Path, metavar="FOLDER", help="folder to compare with (the one written to)")
     parser.add_argument("--check", action="store_true", help="exit 1 where the catalogue is not what the wheels give")
+    parser.add_argument("--fingerprints", action="store_true", help="renew only the hashes of what rules cite")
     parser.add_argument("--verified", nargs="*", default=(), metavar="RELEASE", help="releases whose own code was run")
     parser.add_argument("--help-text", type=Path, metavar="FILE", help="captured --help output of a fork")
     parser.add_argument("--name", metavar="NAME", help="what the fork is called in --engine-version")
@@ -98,6 +99,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(argv)
     if (options.help_text is None) == (not options.releases and not options.wheel):
         parser.error("expected wheels, directories or sglang==X, or else --help-text with --name")
+    if options.fingerprints and options.write is None:
+        parser.error("--fingerprints needs --write FOLDER")
     if (options.help_text is None) != (options.name is None):
         parser.error("--help-text and --name belong together")
     return options
@@ -110,6 +113,9 @@ def _releases(options: argparse.Namespace) -> int:
     rules = _rules(folder)
     with ExitStack() as stack:
         packages = [_package(item, stack) for item in (*options.releases, *options.wheel)]
+        if options.fingerprints:
+            write_fingerprints({**marks, **{p.version: fingerprints(rules, p) for p in packages}}, folder)
+            return 0
         learned = [_told(learn(package)) for package in packages]
         catalogue = merge(learned, known)
         marks = {**marks, **{p.version: fingerprints(rules, p) for p in packages}}

@@ -552,6 +552,18 @@ def test_a_stale_catalogue_is_told_and_a_fresh_one_is_not(two_wheels: tuple[Path
     assert written(folder) == before
 
 
+def test_fingerprints_alone_are_renewed_when_a_rule_is_added(two_wheels: tuple[Path, Path], folder: Path) -> None:
+    assert main([str(two_wheels[0]), "--write", str(folder)]) == 0
+    before = written(folder)
+    (folder / "rules" / "more.yaml").write_text(RULE.format(id="more", symbol="helper"))
+    (folder / "rules" / "about-kept.yaml").unlink()
+    assert main([str(two_wheels[0]), "--fingerprints", "--write", str(folder)]) == 0
+    assert set(read_fingerprints(folder)["1.0"]["sglang/srt/hooks.py"]) == {"LIMIT", "changed", "gone"}
+    assert written(folder / "flags") == {
+        k.removeprefix("flags/"): v for k, v in before.items() if k.startswith("flags/")
+    }
+
+
 def test_a_rule_that_does_not_hold_in_the_release_is_not_looked_at(two_wheels: tuple[Path, Path]) -> None:
     where = Source(release="1.0", file="sglang/srt/hooks.py", symbol="gone")
     rule = Rule("r", "A rule", "resolve", "source", (where,), "2026-11-29", versions=">=1.0,<1.1")

@@ -4,8 +4,9 @@ usage: python tools/differential.py run --harness ORACLE.py --envs DIR --models 
        python tools/differential.py keep FILE...        # what the release decided, into tests/oracle/launches.jsonl
        python tools/differential.py compare [FILE] [--release X]
 
-Launches come from tools/generate_launches.py. `run` wants one environment per release (DIR/v0.5.10/bin/python) and one folder per checkpoint (org--name with config.json).
-It groups by machine and environment, since each new pair costs an import of the engine. `compare` needs neither.
+Launches come from tools/generate_launches.py. `run` wants one environment per release (DIR/v0.5.10/bin/python) and one
+folder per checkpoint (org--name with config.json). It groups by machine and environment, since each new pair costs an
+import of the engine. `keep` and `compare` need neither.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from solver.store import Store, default_root
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")
 OF_THE_HOST = ("sglang/srt/utils/hf_transformers", "validate_ib_devices", "not found:", "not installed")
-"""Places and words of refusals that the machine of the harness decides: its transformers, devices, files and packages."""
+"""Places and words of refusals that the harness's machine decides: its transformers, devices, files and packages."""
 OF_THE_MACHINE = (
     "ModuleNotFoundError",
     "ImportError",

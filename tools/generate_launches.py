@@ -1,10 +1,10 @@
 """Catalogues, rules and tools/launch_plan.yaml -> launches of our own, as JSON lines.
 
-usage: python tools/generate_launches.py --release 0.5.23 --seed 7 --count 250 --models DIR [--start N]
+usage: python tools/generate_launches.py --release 0.5.23 --seed 7 --count 250 --models DIR
 
-A launch is a checkpoint of the catalogue that has a folder in DIR, a machine, an environment and flags. Three in ten are
-what people write together (`combos`) with one or two edits; four in ten hold pairs of flags that stand in the same rule,
-the least tried pair first; the rest add any flag of the release. The same seed gives the same launches.
+A launch is a checkpoint of the catalogue that has a folder in DIR, a machine, an environment and flags. Three in ten
+are what people write together (`combos`) with one or two edits; four in ten hold pairs of flags that stand in the same
+rule, the least tried pair first; the rest add any flag of the release. The same seed gives the same launches.
 """
 
 from __future__ import annotations
