@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
+from solver.conditions import Node, Unknown, evaluator, names_in
 from solver.facts import Facts
 from solver.store import Index
 
@@ -23,16 +23,17 @@ Names = tuple[tuple[str, str], ...]
 
 
 class Figure:
-    """One computed figure: callable on a state, with the facts that it looks at."""
+    """One computed figure: callable on a state, with the expressions of its arguments and the facts they look at."""
 
-    __slots__ = ("_evaluators", "_kept", "_name", "formula", "inputs")
+    __slots__ = ("_evaluators", "_kept", "_name", "formula", "inputs", "nodes")
 
-    def __init__(self, name: str, evaluators: dict[str, Evaluator], inputs: Names, formula: Any) -> None:
+    def __init__(self, name: str, nodes: Mapping[str, Node], tables: dict[str, Any], formula: Any) -> None:
         self._name = name
-        self._evaluators = evaluators
+        self._evaluators = {argument: evaluator(node, tables) for argument, node in nodes.items()}
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.formula = formula
-        self.inputs = inputs
+        self.nodes = nodes
+        self.inputs: Names = tuple(dict.fromkeys(n for node in nodes.values() for n in names_in(node)))
 
     def arguments(self, state: Any) -> Any:
         """The formula's arguments in a state, or Unknown."""
@@ -42,8 +43,10 @@ class Figure:
 
     def __call__(self, state: Any) -> Any:
         arguments = self.arguments(state)
-        if type(arguments) is Unknown:
-            return arguments
+        return arguments if type(arguments) is Unknown else self.compute(arguments)
+
+    def compute(self, arguments: dict[str, Any]) -> Any:
+        """The figure for known arguments; null where they describe no layout."""
         if not usable(arguments):
             return None
         key = tuple(arguments.values())
@@ -76,15 +79,29 @@ NAMES: dict[str, str] = {
 """Figure -> the formula whose arguments it takes."""
 
 
+_kept: dict[tuple[int, ...], tuple[Any, dict[str, Figure]]] = {}
+KEPT_AT_MOST = 8
+
+
 def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
-    """The figures of one model, machine and release. Nothing is computed before a rule asks."""
+    """The figures of one model, machine and release, kept while the same ones are asked for again.
+
+    Nothing is computed before a rule asks.
+    """
+    bound_to = (index, program, facts.model, facts.hardware, facts.request)
+    key = tuple(map(id, bound_to))
+    if key not in _kept:
+        if len(_kept) >= KEPT_AT_MOST:
+            _kept.clear()
+        _kept[key] = (bound_to, _made(index, program, facts))  # the key's objects live as long as their ids are used
+    return _kept[key][1]
+
+
+def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
     formulas = {"memory": _Memory(facts), "layout": _Layout(index, program, facts)}
     figures: dict[str, Figure] = {}
     for name, formula in NAMES.items():
-        nodes: Mapping[str, Node] = program.arguments.get(formula, {})
-        inputs = tuple(dict.fromkeys(n for node in nodes.values() for n in names_in(node)))
-        arguments = {a: evaluator(node, program.tables) for a, node in nodes.items()}
-        figures[name] = Figure(name, arguments, inputs, formulas[formula])
+        figures[name] = Figure(name, program.arguments.get(formula, {}), program.tables, formulas[formula])
     return figures
 
 

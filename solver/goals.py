@@ -47,4 +47,6 @@ def _level(builder: Builder, spec: dict[str, Any]) -> Level:
         amounts += [Lazy((name,), lambda values, name=name: bool(values[name])) for name in counts]  # type: ignore[misc]
         counts = []
     figure = spec["amount"].removeprefix("estimate.") if "amount" in spec else None
-    return Level(spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, figure)
+    return Level(
+        spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, "amount" not in spec, figure
+    )

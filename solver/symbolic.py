@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from solver.compiled import CompiledRule
-from solver.conditions import Node, evaluator, names_in
+from solver.conditions import Node, Unknown, evaluator, names_in
 from solver.constraints import Ban, Lazy, Level, Model
 from solver.facts import Facts, State
 from solver.grammar import fold_release, parse
 from solver.pipeline import Resolver
-from solver.variables import MAX_ROWS, Var, Variables, differs, same, settled
+from solver.variables import DOUBT, MAX_ROWS, Var, Variables, differs, lazily, same, settled
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -50,6 +50,7 @@ class Builder:
         self.warnings: list[tuple[str, CompiledRule]] = []
         self.fixed_warnings: list[CompiledRule] = []
         self.binding: dict[str, Any] = {}
+        self._figures: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._first: dict[tuple[str, str], Any] = {}
         self._choices = {(c.space, c.name): c for c in choices}
         for choice in choices:
@@ -78,7 +79,7 @@ class Builder:
 
     def get(self, space: str, name: str) -> Any:
         """State access for evaluators: variables read their value from the current binding."""
-        value = self.state.get(space, name) if space != "estimate" else self.state.estimates[name](self)
+        value = self._held(space, name)
         if type(value) is Var:
             return self.binding[value.name]
         return value.run(self.binding) if type(value) is Lazy else value
@@ -91,18 +92,34 @@ class Builder:
         found: dict[str, None] = {}
         lazy = False
         for space, name in names:
-            if space == "estimate":
-                inner, _ = self._inputs(self.state.estimates[name].inputs)
-                found.update(dict.fromkeys(inner))
-                lazy = True
-                continue
-            value = self.state.get(space, name)
+            value = self._held(space, name)
             if type(value) is Var:
                 found[value.name] = None
             elif type(value) is Lazy:
                 found.update(dict.fromkeys(value.inputs))
                 lazy = True
         return tuple(found), lazy
+
+    def _held(self, space: str, name: str) -> Any:
+        """What a name stands for now: a plain value, a variable or something lazy."""
+        return self._figure(name) if space == "estimate" else self.state.get(space, name)
+
+    def _figure(self, name: str) -> Any:
+        """A figure over its arguments, each of which is a variable of its own where it depends on choices."""
+        figure = self.state.estimates[name]
+        now = (name, *(id(self.state.get(s, n)) for s, n in figure.inputs))
+        if now not in self._figures:
+            arguments = {a: self.value(node, f"{name}.{a}") for a, node in figure.nodes.items()}
+            parts = tuple(arguments.values())
+
+            def compute(*values: Any) -> Any:
+                known = not any(type(v) is Unknown or v is DOUBT for v in values)
+                return figure.compute(dict(zip(arguments, values, strict=True))) if known else DOUBT
+
+            lazy = any(type(p) in (Var, Lazy) for p in parts)
+            held = [self.state.get(s, n) for s, n in figure.inputs]  # kept, so that their ids stay theirs
+            self._figures[now] = (lazily(compute, *parts) if lazy else compute(*parts), held)
+        return self._figures[now][0]
 
     def value(self, node: Node, stem: str) -> Any:
         """A node's value: plain where it depends on no choice, a variable, or `Lazy`."""
@@ -111,7 +128,7 @@ class Builder:
         if node[0] == "not":
             return self.pool.junction("and", [self.value(node[1], stem)], stem, negate=True)
         if node[0] == "name":
-            held = self.state.get(node[1], node[2]) if node[1] != "estimate" else None
+            held = self._held(node[1], node[2])
             if type(held) in (Var, Lazy):
                 return held
         inputs, lazy = self._inputs(names_in(node))
@@ -119,17 +136,18 @@ class Builder:
         if not inputs:
             return run(self)
         if lazy or prod(len(self.pool.variables[i].domain) for i in inputs) > MAX_ROWS:
-            return Lazy(inputs, self._on_demand(run))
+            figures = {name: self._figure(name) for space, name in names_in(node) if space == "estimate"}
+            return Lazy(inputs, self._on_demand(run, figures))
         rows = {}
         for combo in product(*(self.pool.variables[i].domain for i in inputs)):
             self.binding = dict(zip(inputs, combo, strict=True))
             rows[combo] = settled(run(self))
         return self.pool.define(stem, inputs, rows)
 
-    def _on_demand(self, run: Any) -> Any:
+    def _on_demand(self, run: Any, figures: dict[str, Any]) -> Any:
         """`run` against the values as they stand now, whatever is written later."""
         spaces = {space: dict(values) for space, values in self.state.spaces.items() if space in ("flag", "env", "let")}
-        frozen = _Frozen(self, {**self.state.spaces, **spaces})
+        frozen = _Frozen(self, {**self.state.spaces, **spaces, "estimate": figures})
 
         def compute(values: Mapping[str, Any]) -> Any:
             return settled(run(frozen.bound(values)))
@@ -267,8 +285,6 @@ class _Frozen:
         return self
 
     def get(self, space: str, name: str) -> Any:
-        if space == "estimate":
-            return self.builder.state.estimates[name](self)
         values = self.spaces.get(space, {})
         value = values[name] if name in values else self.builder.state.get(space, name)
         if type(value) is Var:

@@ -101,7 +101,7 @@ class Variables:
 
     def compare(self, left: Any, right: Any, stem: str) -> Any:
         if type(left) is Lazy or type(right) is Lazy:
-            return _lazily(lambda a, b: key_of(settled(a)) != key_of(settled(b)), left, right)
+            return lazily(lambda a, b: key_of(settled(a)) != key_of(settled(b)), left, right)
         inputs = tuple(dict.fromkeys(v.name for v in (left, right) if type(v) is Var))
 
         def differ(*combo: Any) -> bool:
@@ -118,7 +118,7 @@ class Variables:
         if same(then, otherwise):
             return otherwise
         if Lazy in (type(test), type(then), type(otherwise)) or self._rows(test, then, otherwise) > MAX_ROWS:
-            return _lazily(lambda t, a, b: a if t else b, test, then, otherwise)
+            return lazily(lambda t, a, b: a if t else b, test, then, otherwise)
         inputs = tuple(dict.fromkeys(v.name for v in (test, then, otherwise) if type(v) is Var))
 
         def pick(*combo: Any) -> Any:
@@ -139,7 +139,7 @@ def read(value: Any, values: Mapping[str, Any]) -> Any:
     return value.run(values) if type(value) is Lazy else settled(value)
 
 
-def _lazily(function: Any, *parts: Any) -> Lazy:
+def lazily(function: Any, *parts: Any) -> Lazy:
     """A function of values of any kind, computed on demand."""
     inputs: dict[str, None] = {}
     for part in parts:

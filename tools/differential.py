@@ -32,7 +32,14 @@ from solver.store import Store, default_root
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")
-OF_THE_HOST = ("sglang/srt/utils/hf_transformers", "validate_ib_devices", "not found:", "not installed")
+OF_THE_HOST = (
+    "sglang/srt/utils/hf_transformers",
+    "validate_ib_devices",
+    "_launch_weight_cache_daemons",
+    "not found:",
+    "not installed",
+    "huggingface.co",
+)
 """Places and words of refusals that the harness's machine decides: its transformers, devices, files and packages."""
 OF_THE_MACHINE = (
     "ModuleNotFoundError",
@@ -89,11 +96,14 @@ def run(options: Any) -> None:
 def case_of(launch: dict[str, Any], copies: Copies, store: Store) -> dict[str, Any]:
     """The launch in the harness's words."""
     machine = find_hardware(store.index, launch["hardware"])
+    folder = copies.of(launch["model"])
+    if folder is None:
+        sys.exit(f"no folder for the checkpoint of {launch['model']}")
     mib = machine.get("memory_mib") or machine["memory_gib"] * 1024
     return {
         "id": launch["id"],
         "argv": [
-            "python", "-m", "sglang.launch_server", "--model-path", str(copies.of(launch["model"])),
+            "python", "-m", "sglang.launch_server", "--model-path", str(folder),
             *shlex.split(launch["args"]),
         ],
         "env": launch["env"],

@@ -19,8 +19,10 @@ def optimise(engine: SatEngine, assumptions: tuple[int, ...] = ()) -> tuple[Assi
     held = list(assumptions)
     costs: list[float] = []
     rows: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
-    for level in engine.model.levels:
-        if level.amounts:
+    for number, level in enumerate(engine.model.levels):
+        if _worth_a_try(engine, number) and (clear := _without_claims(engine, level, held)):
+            optimum, best = level.constant, clear
+        elif level.amounts:
             optimum, best = _choose_row(engine, level, held, best, rows)
         elif level.counts:
             optimum, best = _descend(engine, level, held, best)
@@ -35,6 +37,27 @@ def _allowed(level: Level, optimum: float) -> float:
     return optimum if level.slack is None else optimum * (1 + level.slack)
 
 
+def _inputs(level: Level) -> tuple[str, ...]:
+    """The variables behind a level's amounts."""
+    return tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
+
+
+def _worth_a_try(engine: SatEngine, number: int) -> bool:
+    """Whether to try a level without its claims: not where a later level looks at the same combinations anyway."""
+    level = engine.model.levels[number]
+    later = engine.model.levels[number + 1 :]
+    return level.claims and bool(level.amounts) and all(o.claims or _inputs(o) != _inputs(level) for o in later)
+
+
+def _without_claims(engine: SatEngine, level: Level, held: list[int]) -> Assignment | None:
+    """An assignment in which no claim of the level is true, held from then on; None where there is none."""
+    guard = engine.deny(level.amounts)
+    found = engine.solve([*held, guard])
+    if found is not None:
+        held.append(guard)
+    return found
+
+
 def _choose_row(
     engine: SatEngine,
     level: Level,
@@ -43,7 +66,7 @@ def _choose_row(
     rows: dict[tuple[str, ...], list[tuple[Any, ...]]],
 ) -> tuple[float, Assignment]:
     """The least cost of a level with computed amounts: every possible combination of its inputs is looked at once."""
-    names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
+    names = _inputs(level)
     known = rows.get(names)
     if known is None:
         costs = engine.rows(level, held)

@@ -168,6 +168,12 @@ class SatEngine:
             self._add([-guard, *(-self.literal(n, v) for n, v in values.items())])
         return found
 
+    def deny(self, claims: Iterable[Lazy]) -> int:
+        """A literal under which none of the lazy claims is true."""
+        guard = self._new()
+        self._lazy += [(claim, guard) for claim in claims]
+        return guard
+
     def exclude(self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> int:
         """A literal under which none of the combinations is taken."""
         guard = self._new()
@@ -177,8 +183,7 @@ class SatEngine:
 
     def refuted(self, assumptions: Iterable[int]) -> tuple[int, ...]:
         """After a refusal: the assumptions that refute each other (not yet smallest)."""
-        assumed = list(assumptions)
-        if self._solver.solve(assumptions=assumed):
+        if self._model(assumptions) is not None:
             return ()
         return tuple(self._solver.get_core() or ())
 
