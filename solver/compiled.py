@@ -3,8 +3,7 @@
 `store` keeps what is made here in a cache.
 """
 
-from __future__ import annotations
-
+# no deferred annotations here: msgspec would compile each one again when a program is first decoded
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -74,6 +73,8 @@ class Core(msgspec.Struct, frozen=True):
     traits: dict[str, TraitForm]
     goals: dict[str, Any]
     hub_ids: dict[str, str]
+    gpu_names: dict[str, str]
+    """Alias, or name as nvidia-smi prints it, in small letters -> GPU id."""
 
 
 # ------------------------------------------------------------------ compile
@@ -117,7 +118,7 @@ def _target(name: str) -> tuple[str, str]:
     return ("env", name[4:]) if name.startswith("env.") else ("flag", name)
 
 
-def compile_release(knowledge: Knowledge, release: str) -> Program:
+def compile_release(knowledge: "Knowledge", release: str) -> Program:
     """The program of one release: rules that hold there, in the engine's own order."""
     from packaging.version import Version
 
@@ -151,7 +152,7 @@ def compile_release(knowledge: Knowledge, release: str) -> Program:
     )
 
 
-def index_parts(knowledge: Knowledge, content_hash: str) -> dict[str, Any]:
+def index_parts(knowledge: "Knowledge", content_hash: str) -> dict[str, Any]:
     """The parts of `Index`, to be written."""
     from solver.known import known_of
 
@@ -162,6 +163,12 @@ def index_parts(knowledge: Knowledge, content_hash: str) -> dict[str, Any]:
             traits=knowledge.traits,
             goals={g.id: msgspec.to_builtins(g) for g in knowledge.goals.values()},
             hub_ids={hub.lower(): m.id for m in knowledge.models.values() for hub in m.hub_ids},
+            gpu_names={
+                name.lower(): gpu.id
+                for gpu in knowledge.hardware.values()
+                for name in (*gpu.aliases, gpu.traits.get("name"))
+                if name
+            },
         ),
         "known": known_of(knowledge),
         "models": knowledge.models,

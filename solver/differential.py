@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
+from solver.compiled import Program
 from solver.context import Context, Options, build, check_context
 from solver.launch import read_argv
 from solver.oracle import DECIDED
+from solver.pipeline import Resolver
 from solver.records import Finding
 from solver.store import Store
 
@@ -47,16 +49,31 @@ class Comparison(msgspec.Struct, frozen=True):
     """Fields whose value differs."""
 
 
-def compare(store: Store, row: Recorded, fields: tuple[str, ...]) -> Comparison:
-    """Check the launch and hold the answer against the recorded one."""
-    launch = read_argv(["python", "-m", "sglang.launch_server", *shlex.split(row.args)], env=row.env)
-    context = build(store, launch, Options(row.model, row.hardware, row.release))
+class Judge:
+    """Compares launches by the rules of the stages that argument code decides; the others say nothing here."""
+
+    def __init__(self, store: Store, fields: tuple[str, ...]) -> None:
+        self.store, self.fields = store, fields
+        self._resolvers: dict[str, Resolver] = {}
+
+    def compare(self, row: Recorded) -> Comparison:
+        """Check the launch and hold the answer against the recorded one."""
+        launch = read_argv(["python", "-m", "sglang.launch_server", *shlex.split(row.args)], env=row.env)
+        context = build(self.store, launch, Options(row.model, row.hardware, row.release))
+        decided = self._decided(context.resolver.program)
+        return comparison_of(row, msgspec.structs.replace(context, resolver=decided), self.fields)
+
+    def _decided(self, program: Program) -> Resolver:
+        if program.release not in self._resolvers:
+            rules = tuple(r for r in program.rules if r.stage in DECIDED)
+            self._resolvers[program.release] = Resolver(msgspec.structs.replace(program, rules=rules))
+        return self._resolvers[program.release]
+
+
+def comparison_of(row: Recorded, context: Context, fields: tuple[str, ...]) -> Comparison:
+    """How the answer to a launch compares with the recorded one."""
     result = check_context(context)
-    errors = tuple(
-        f
-        for f in result.findings
-        if f.severity == "error" and f.stage in DECIDED and not f.conditional_on and not f.after
-    )
+    errors = tuple(f for f in result.findings if f.severity == "error" and not f.conditional_on and not f.after)
     refused = row.verdict != "accept"
     values = () if refused else tuple(_values(context, result, row.resolved, fields))
     return Comparison(
@@ -82,9 +99,7 @@ def _values(
 ) -> list[tuple[str, Any, Any, bool]]:
     program = context.resolver.program
     named = {form.dest or flag_id: flag_id for flag_id, form in program.flags.items()}
-    outcome = result.outcomes[0]
-    stages = {rule.id: rule.stage for rule in program.rules}
-    late = {w.name: w.before for w in reversed(outcome.writes) if w.space == "flag" and stages[w.rule] not in DECIDED}
+    flags = result.outcomes[0].state.spaces["flag"]
     found = []
     for field in fields:
         flag_id = named.get(field)
@@ -92,8 +107,7 @@ def _values(
             continue
         given = context.facts.given.get(flag_id, program.flags[flag_id].default)
         engine = resolved.get(field, given)
-        ours = late.get(flag_id, outcome.state.spaces["flag"].get(flag_id))
-        found.append((field, engine, ours, field in resolved and engine != given))
+        found.append((field, engine, flags.get(flag_id), field in resolved and engine != given))
     return found
 
 

@@ -1,7 +1,6 @@
 """The plain, frozen data that modules hand to each other: knowledge records in, findings out."""
 
-from __future__ import annotations
-
+# no deferred annotations here: msgspec would compile each one again when a record is first decoded
 from typing import Any, Literal
 
 import msgspec

@@ -31,13 +31,14 @@ INSTALL_SLACK_S = 60.0
 
 
 class Records(Mapping[str, Traits]):
-    """Catalogue entries, each decoded when it is asked for."""
+    """Catalogue entries by id or another name, each decoded when it is asked for; ids alone are listed."""
 
-    def __init__(self, raw: dict[str, msgspec.Raw]) -> None:
+    def __init__(self, raw: dict[str, msgspec.Raw], names: Mapping[str, str] | None = None) -> None:
         self._raw = raw
+        self._names = names or {}
 
     def __getitem__(self, key: str) -> Traits:
-        return msgspec.msgpack.decode(self._raw[key], type=Traits)
+        return msgspec.msgpack.decode(self._raw[self._names.get(key, key)], type=Traits)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)
@@ -90,7 +91,7 @@ class Index:
 
     @property
     def hardware(self) -> Records:
-        return Records(self._part("hardware", dict[str, msgspec.Raw]))
+        return Records(self._part("hardware", dict[str, msgspec.Raw]), self.core.gpu_names)
 
     @property
     def data(self) -> dict[str, Any]:

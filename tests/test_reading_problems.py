@@ -31,7 +31,7 @@ def read(store: Store, release: str | None, text: str) -> Context:
 
 
 def found(context: Context) -> list[Finding]:
-    return reading_findings(context.store, context.resolver.program, context.problems)
+    return reading_findings(context.store, context.resolver.program, context.problems, context.facts)
 
 
 def only(store: Store, release: str, text: str) -> tuple[Finding, str]:

@@ -27,7 +27,7 @@ import yaml
 from confirm_rules import Copies
 
 from solver.context import find_hardware
-from solver.differential import Comparison, Recorded, compare
+from solver.differential import Comparison, Judge, Recorded
 from solver.store import Store, default_root
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
@@ -189,10 +189,10 @@ def read(path: Path) -> list[Recorded]:
 
 def report(rows: list[Recorded]) -> None:
     """Print the ratios of each release and every disagreement, the most frequent kind first."""
-    store, fields = Store(default_root()), compared_fields()
+    judge = Judge(Store(default_root()), compared_fields())
     sites: set[tuple[str | None, str | None]] = set()
     for release in sorted({r.release for r in rows}, key=lambda v: [int(p) for p in v.split(".")[:3]]):
-        mine = [(r, compare(store, r, fields)) for r in rows if r.release == release]
+        mine = [(r, judge.compare(r)) for r in rows if r.release == release]
         sites |= {(r.file, r.symbol) for r, _ in mine if r.symbol}
         print(f"== {release}: {ratios([c for _, c in mine])}")
         kinds: dict[str, list[str]] = {}
