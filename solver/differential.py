@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Result
+from solver.check import Result, check
 from solver.compiled import Program
-from solver.context import Context, Options, build, check_context
+from solver.context import Context, Options, build
 from solver.launch import read_argv
 from solver.oracle import DECIDED
 from solver.pipeline import Resolver
@@ -50,7 +50,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class Judge:
-    """Compares launches by the rules of the stages that argument code decides; the others say nothing here."""
+    """Compares launches by the rules of the stages that argument code decides, which use no estimates."""
 
     def __init__(self, store: Store, fields: tuple[str, ...]) -> None:
         self.store, self.fields = store, fields
@@ -72,7 +72,7 @@ class Judge:
 
 def comparison_of(row: Recorded, context: Context, fields: tuple[str, ...]) -> Comparison:
     """How the answer to a launch compares with the recorded one."""
-    result = check_context(context)
+    result = check(context.store, context.resolver, context.facts, {}, context.problems)
     errors = tuple(f for f in result.findings if f.severity == "error" and not f.conditional_on and not f.after)
     refused = row.verdict != "accept"
     values = () if refused else tuple(_values(context, result, row.resolved, fields))

@@ -1,7 +1,7 @@
 """flagwise against the releases' own argument code, on launches of our own whose verdicts are committed.
 
-The verdicts come from tools/differential.py; what still disagrees stands in tests/oracle/disagreements.yaml, each launch
-with its reason.
+The verdicts come from tools/differential.py; what still disagrees stands in tests/oracle/disagreements.yaml, each with
+its reason.
 """
 
 from __future__ import annotations
