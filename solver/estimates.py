@@ -7,10 +7,11 @@ What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from solver.compiled import Program
-from solver.conditions import Node, Unknown, evaluator, names_in
+from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
 from solver.facts import Facts
 from solver.store import Index
 
@@ -22,22 +23,44 @@ SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 Names = tuple[tuple[str, str], ...]
 
 
+class Expressions:
+    """The arguments of one formula in one release; what they need is made when it is first asked for."""
+
+    def __init__(self, nodes: Mapping[str, Node], tables: dict[str, Any]) -> None:
+        self.nodes = nodes
+        self._tables = tables
+
+    @cached_property
+    def evaluators(self) -> dict[str, Evaluator]:
+        return {argument: evaluator(node, self._tables) for argument, node in self.nodes.items()}
+
+    @cached_property
+    def inputs(self) -> Names:
+        return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
+
+
 class Figure:
     """One computed figure: callable on a state, with the expressions of its arguments and the facts they look at."""
 
-    __slots__ = ("_evaluators", "_kept", "_name", "formula", "inputs", "nodes")
+    __slots__ = ("_expressions", "_kept", "_name", "formula")
 
-    def __init__(self, name: str, nodes: Mapping[str, Node], tables: dict[str, Any], formula: Any) -> None:
+    def __init__(self, name: str, expressions: Expressions, formula: Any) -> None:
         self._name = name
-        self._evaluators = {argument: evaluator(node, tables) for argument, node in nodes.items()}
+        self._expressions = expressions
         self._kept: dict[tuple[Any, ...], Any] = {}
         self.formula = formula
-        self.nodes = nodes
-        self.inputs: Names = tuple(dict.fromkeys(n for node in nodes.values() for n in names_in(node)))
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self._expressions.nodes
+
+    @property
+    def inputs(self) -> Names:
+        return self._expressions.inputs
 
     def arguments(self, state: Any) -> Any:
         """The formula's arguments in a state, or Unknown."""
-        values = {name: run(state) for name, run in self._evaluators.items()}
+        values = {name: run(state) for name, run in self._expressions.evaluators.items()}
         unknown = [v for v in values.values() if type(v) is Unknown]
         return Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
 
@@ -79,6 +102,7 @@ NAMES: dict[str, str] = {
 """Figure -> the formula whose arguments it takes."""
 
 
+_expressions: dict[int, tuple[Program, dict[str, Expressions]]] = {}
 _kept: dict[tuple[int, ...], tuple[Any, dict[str, Figure]]] = {}
 KEPT_AT_MOST = 8
 
@@ -99,10 +123,11 @@ def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Fig
 
 def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
     formulas = {"memory": _Memory(facts), "layout": _Layout(index, program, facts)}
-    figures: dict[str, Figure] = {}
-    for name, formula in NAMES.items():
-        figures[name] = Figure(name, program.arguments.get(formula, {}), program.tables, formulas[formula])
-    return figures
+    if id(program) not in _expressions:
+        made = {f: Expressions(program.arguments.get(f, {}), program.tables) for f in formulas}
+        _expressions[id(program)] = (program, made)  # the program is kept, so that its id stays its own
+    expressions = _expressions[id(program)][1]
+    return {name: Figure(name, expressions[f], formulas[f]) for name, f in NAMES.items()}
 
 
 class _Memory:

@@ -92,5 +92,13 @@ VERBS: dict[str, Verb] = {
         ),
         "sglang==X|WHEEL…",
     ),
+    "knowledge coverage": Verb(
+        verbs.knowledge_coverage,
+        (
+            Option("--release", str, None, "the release whose argument code is looked at"),
+            Option("--wheel", str, None, "its wheel, packed or unpacked (else it is downloaded)"),
+            FORMAT,
+        ),
+    ),
     "version": Verb(verbs.version),
 }  # fmt: skip

@@ -260,6 +260,36 @@ def knowledge_learn(values: dict[str, Any]) -> int:
     return learn([*given, f"--catalogue={folder}", "--", *values["command"]])
 
 
+def knowledge_coverage(values: dict[str, Any]) -> int:
+    """Which places of a release's argument code that refuse or rewrite are covered by rules, set aside, or open."""
+    from pathlib import Path
+
+    from solver.coverage import as_data, as_text, coverage
+    from solver.knowledge import load
+    from solver.learn_fetch import fetched
+    from solver.render.data import dumps
+
+    where = store()
+    known = [r.version for r in where.index.releases]
+    release = values["release"]
+    if release not in known:
+        raise RequestError(f"--release {release!r}: expected one of {', '.join(known)}")
+    wheel = Path(values["wheel"]) if values["wheel"] else None
+    if wheel is not None and not wheel.exists():
+        raise RequestError(f"--wheel {wheel}: no such file or folder")
+    knowledge = load(where.root)
+    if wheel is not None:
+        found = coverage(knowledge, release, wheel)
+    else:
+        try:
+            with fetched(f"sglang=={release}") as downloaded:
+                found = coverage(knowledge, release, downloaded)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+    print(dumps(as_data(release, found)) if values["format"] == "json" else as_text(release, found))
+    return 0
+
+
 def version(values: dict[str, Any]) -> int:
     """The version of flagwise and of its knowledge."""
     from solver import __version__

@@ -43,6 +43,8 @@ HERE = ("--hardware", "8xh100-sxm", "--engine-version", "0.5.10")
         (("inspect", "model", "/no/such/folder"), ["unknown model"]),
         (("inspect", "hardware", "8xnothing"), ["unknown GPU"]),
         (("frobnicate",), ["frobnicate"]),
+        (("knowledge", "coverage", "--release", "0.4"), ["expected one of", "0.5.23"]),
+        (("knowledge", "coverage", "--release", "0.5.10", "--wheel", "/no/such"), ["no such file"]),
     ],
 )
 def test_a_wrong_request_ends_in_one_clear_line(

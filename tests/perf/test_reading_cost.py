@@ -20,7 +20,7 @@ COMMAND = """SGLANG_ENABLE_SPEC_V2=1 python -m sglang.launch_server \\
   --enable-mscclpp --speculative-algorithm NEXTN --speculative-num-draft-tokens 2 --speculative-eagle-topk 1 \\
   --reasoning-parser qwen3 --tool-call-parser qwen3_coder --trust-remote-code"""
 MOST_TIMES = 4.0
-"""Reading also keeps places, converts, and goes on after an error; measured are 2.6 times argparse, shell syntax included."""
+"""Reading also keeps places, converts, and goes on after an error; measured are 2.6 times argparse."""
 
 
 def best_ms(work: Callable[[], object], times: int = 60) -> float:
