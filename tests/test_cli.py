@@ -182,6 +182,23 @@ def _recorder(seen: list[dict[str, Any]]) -> Callable[[dict[str, Any]], int]:
     return record
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("solve", "--model", "qwen3.5-397b-a17b-nvfp4", "--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10"),
+        ("validate", "--engine-version", "0.5.9", "--model", "qwen3.5-397b-a17b-nvfp4", "--", "--tp", "8", "--nope"),
+    ],
+)
+def test_the_answer_does_not_depend_on_the_hash_seed(args: tuple[str, ...]) -> None:
+    outputs = set()
+    for seed in ("0", "1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-m", "solver.cli", args[0], "--format", "json", *args[1:]]
+        outputs.add(subprocess.run(command, capture_output=True, text=True, env=env, check=False).stdout)
+    assert len(outputs) == 1
+    assert outputs != {""}
+
+
 def test_help_lists_every_verb(flagwise: Callable[..., Any]) -> None:
     done = flagwise("--help")
     assert done.status == 0
