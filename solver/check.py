@@ -143,7 +143,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         because=fired.because,
         conditional_on=rest,
         after=left_open[0] if left_open else None,
-        fixes=fixes_of(rule, fired.compiled, outcome, program),
+        fixes=fixes_of(rule, fired.compiled, outcome, program, values),
         sources=rule.sources,
     )
 
@@ -187,8 +187,10 @@ def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str,
     return values
 
 
-def fixes_of(rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Program) -> tuple[Fix, ...]:
-    """The rule's fixes that apply here: `only_if` does not fail, and only what was given is dropped."""
+def fixes_of(
+    rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Program, values: dict[str, Any]
+) -> tuple[Fix, ...]:
+    """The rule's fixes that apply here: `only_if` does not fail, only what was given is dropped, holes are filled."""
     spaces = outcome.state.spaces
     found = []
     for fix, node in zip(rule.fix, compiled.fix_when, strict=True):
@@ -196,7 +198,8 @@ def fixes_of(rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Prog
             continue
         unset = tuple(n for n in fix.unset if n in spaces["given"] or outcome.state.origins.get(("env", n)) == "given")
         if unset or fix.set or fix.env or fix.upgrade or fix.checkpoint:
-            found.append(msgspec.structs.replace(fix, unset=unset))
+            upgrade = fill(fix.upgrade, values) if fix.upgrade else None
+            found.append(msgspec.structs.replace(fix, unset=unset, upgrade=upgrade))
     return tuple(found)
 
 

@@ -299,3 +299,17 @@ def test_launch_says_when_the_program_is_not_there(pretend: dict[str, str]) -> N
     )
     assert done.returncode == 2
     assert "no-such-python" in done.stderr
+
+
+def test_a_model_newer_than_the_release_is_told(flagwise: Callable[..., Any]) -> None:
+    """The way out names the first release that has the model class, and there the warning is gone."""
+    launch = "sglang serve --model-path deepseek-ai/DeepSeek-V4-Flash --tp 8"
+
+    def judged(release: str) -> dict[str, Any]:
+        done = flagwise("validate", launch, "--hardware", "8xb200", "--engine-version", release, "--format", "json")
+        found = [f for f in json.loads(done.out)["findings"] if f["rule"] == "architecture-from-a-later-release"]
+        return dict(found[0]) if found else {}
+
+    (fix,) = judged("0.5.10")["fixes"]
+    assert fix["upgrade"] == "0.5.12"
+    assert not judged(fix["upgrade"])
