@@ -66,6 +66,9 @@ def read_quickly(argv: list[str]) -> tuple[Verb, dict[str, Any]] | None:
             continue
         head, has_value, text = word.partition("=")
         option = by_name.get(head)
+        if option is None and verb.names_flags and head != "--help":
+            command.append(head)
+            continue
         if option is None or (option.kind is bool and has_value):
             return None
         if option.kind is not bool and not has_value:

@@ -24,11 +24,15 @@ class Option(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """One verb: what runs it, its options, and what its free arguments are called (None: it takes none)."""
+    """One verb: what runs it, its options, and what its free arguments are called (None: it takes none).
+
+    `names_flags`: a dashed word that is no option of the verb names a flag of the engine.
+    """
 
     run: Callable[[dict[str, Any]], int]
     options: tuple[Option, ...] = ()
     arguments: str | None = None
+    names_flags: bool = False
 
 
 MODEL = Option("--model", str, None, "catalogue id, hub id or checkpoint directory")
@@ -66,7 +70,7 @@ VERBS: dict[str, Verb] = {
         LAUNCH,
     ),
     "estimate": Verb(verbs.estimate, (*JUDGED_BY, FORMAT, BATCH, CONTEXT, CONCURRENCY, ACCEPT), LAUNCH),
-    "explain": Verb(verbs.explain, (ENGINE,), "RULE|FLAG|GOAL"),
+    "explain": Verb(verbs.explain, (ENGINE,), "RULE|FLAG|GOAL", names_flags=True),
     "graph": Verb(
         verbs.graph,
         (

@@ -40,6 +40,10 @@ def read(command: Sequence[str], bare: bool = False) -> Launch:
         except UnicodeDecodeError:
             raise RequestError("standard input is not text in UTF-8") from None
     if len(command) == 1 and not command[0].startswith("--"):
+        if os.path.isfile(command[0]):  # quiet about a text too long for a name
+            raise RequestError(
+                f"{command[0]} is a file, expected a command: to read it, type `- < {command[0]}` instead"
+            )
         return read_command(command[0], bare=bare)
     return read_argv(command) if command else read_command("", bare=bare)
 

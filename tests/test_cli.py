@@ -240,7 +240,18 @@ def test_explain_tells_rule_flag_and_goal(flagwise: Callable[..., Any]) -> None:
     flag = flagwise("explain", "mamba-scheduler-strategy", "--engine-version", "0.5.10").out
     assert "extra_buffer" in flag
     assert "spec-on-hybrid-needs-extra-buffer" in flag
+    assert flagwise("explain", "--mamba-scheduler-strategy", "--engine-version", "0.5.10").out == flag
+    assert flagwise("explain", "--tp").out == flagwise("explain", "tp-size").out
+    assert "Usage" in flagwise("explain", "--help").out
     assert "PCIe round trips" in flagwise("explain", "min-pcie-roundtrips").out
+
+
+def test_a_script_in_place_of_a_command_says_how_to_give_it(flagwise: Callable[..., Any], tmp_path: Path) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text(GOOD)
+    done = flagwise("validate", str(script))
+    assert done.status == 2
+    assert f"- < {script}" in done.err
 
 
 # -------------------------------------------------------------------- launch

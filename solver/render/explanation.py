@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from solver import options
 from solver.compiled import Program
 from solver.errors import RequestError
 from solver.pipeline import mentioned
@@ -31,14 +32,19 @@ def explain(store: Store, program: Program, name: str) -> str:
 
 
 def flag_id(program: Program, index: Index, name: str) -> str | None:
-    """The canonical id of a flag by id or spelling, also of another release."""
+    """The canonical id of a flag by id, spelling (also of another release) or abbreviation."""
     if name in program.flags:
         return name
     for ident, form in program.flags.items():
         if name in form.spellings or f"--{name}" in form.spellings:
             return ident
     known = index.known_flags.get(name) or index.known_flags.get(f"--{name}")
-    return known[0] if known else None
+    if known:
+        return known[0]
+    spellings = options.index(program.flags).spellings
+    option = options.find_option(f"--{name.lstrip('-')}", spellings)
+    short = spellings.get(option.spelling) if option else None
+    return short if short in program.flags else None
 
 
 def rule_lines(rule: Rule, program: Program) -> list[str]:
