@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from solver.compiled import CompiledRule, Program
-from solver.conditions import evaluator, names_in
+from solver.compiled import Program
+from solver.conditions import Evaluator, names_in
 from solver.facts import Facts
 from solver.pipeline import RULE, Fired, Outcome, Resolver, plain, run
 from solver.problems import Problem
@@ -143,7 +143,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         because=fired.because,
         conditional_on=rest,
         after=left_open[0] if left_open else None,
-        fixes=fixes_of(rule, fired.compiled, outcome, program, values),
+        fixes=fixes_of(rule, resolver.ready(fired.compiled).fix_when, outcome, values),
         sources=rule.sources,
     )
 
@@ -188,13 +188,13 @@ def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str,
 
 
 def fixes_of(
-    rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Program, values: dict[str, Any]
+    rule: Rule, conditions: list[Evaluator | None], outcome: Outcome, values: dict[str, Any]
 ) -> tuple[Fix, ...]:
     """The rule's fixes that apply here: `only_if` does not fail, only what was given is dropped, holes are filled."""
     spaces = outcome.state.spaces
     found = []
-    for fix, node in zip(rule.fix, compiled.fix_when, strict=True):
-        if node is not None and evaluator(node, program.tables)(outcome.state) is False:
+    for fix, only_if in zip(rule.fix, conditions, strict=True):
+        if only_if is not None and only_if(outcome.state) is False:
             continue
         unset = tuple(n for n in fix.unset if n in spaces["given"] or outcome.state.origins.get(("env", n)) == "given")
         if unset or fix.set or fix.env or fix.upgrade or fix.checkpoint:
@@ -262,16 +262,15 @@ def problem_fixes(problem: Problem, facts: Facts | None) -> tuple[Fix, ...]:
 def resolved_of(program: Program, facts: Facts, outcomes: tuple[Outcome, ...]) -> dict[str, Resolved]:
     """Each flag whose value is given or was written by a rule, with the rules that wrote it in order."""
     resolved: dict[str, Resolved] = {}
+    ends = [outcome.state.spaces["flag"] for outcome in outcomes]
     written: dict[str, dict[str, None]] = {}
     for outcome in outcomes:
         for write in outcome.writes:
             if write.space == "flag":
                 written.setdefault(write.name, {})[write.rule] = None
-    for name in program.flags:
-        if name not in written and name not in facts.given:
-            continue
-        values = [plain(o.state.spaces["flag"].get(name)) for o in outcomes]
-        distinct = [v for i, v in enumerate(values) if v not in values[:i]]
+    for name in sorted({*written, *facts.given} & program.places.keys(), key=program.places.__getitem__):
+        values = [plain(flags.get(name)) for flags in ends]
+        distinct = [v for i, v in enumerate(values) if v not in values[:i]] if len(values) > 1 else values
         value = distinct[0] if len(distinct) == 1 else {"one_of": distinct}
         origin = outcomes[0].state.origin("flag", name)
         resolved[name] = Resolved(value, origin, tuple(written.get(name, ())))

@@ -4,6 +4,7 @@
 """
 
 # no deferred annotations here: msgspec would compile each one again when a program is first decoded
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +14,7 @@ from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm
 
 if TYPE_CHECKING:
     from solver.knowledge import Knowledge
+    from solver.options import Index
 
 STAGE_RANK = {"parse": 0, "resolve": 1, "config": 2, "load": 3, "capture": 4, "run": 5, "quality": 6, "host": 7}
 
@@ -50,7 +52,7 @@ class CompiledRule(msgspec.Struct, frozen=True, array_like=True):
     """The condition of each fix of the rule, in order."""
 
 
-class Program(msgspec.Struct, frozen=True):
+class Program(msgspec.Struct, frozen=True, dict=True):
     """All that a release needs at run time: its flags, variables, tables, and rules in order."""
 
     release: str
@@ -63,6 +65,28 @@ class Program(msgspec.Struct, frozen=True):
     levers: tuple[Any, ...]
     arguments: dict[str, dict[str, Node]]
     """Formula -> argument -> expression."""
+
+    @cached_property
+    def options(self) -> "Index":
+        """How its parser finds a flag by what was typed."""
+        from solver.options import index
+
+        return index(self.flags)
+
+    @cached_property
+    def unset_flags(self) -> dict[str, Any]:
+        """Every flag with its value when it is not given."""
+        return {flag_id: form.default for flag_id, form in self.flags.items()}
+
+    @cached_property
+    def unset_env(self) -> dict[str, Any]:
+        """Every variable with its value when it is not set."""
+        return {name: form.default for name, form in self.env.items()}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each flag stands in the release's parser."""
+        return {flag_id: place for place, flag_id in enumerate(self.flags)}
 
 
 class Core(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ cases). Where nodes come from, and what the language has, is in `grammar`.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -65,44 +66,28 @@ def names_in(node: Node) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def compare(op: str, left: Any, right: Any) -> Any:
-    if op == "==":
-        return left == right
-    if op == "!=":
-        return left != right
-    if op == "in":
-        return right is not None and left is not None and left in right
-    if op == "not in":
-        return not (right is not None and left is not None and left in right)
-    if left is None or right is None:
-        return False
-    if op == "<":
-        return left < right
-    if op == "<=":
-        return left <= right
-    if op == ">":
-        return left > right
-    return left >= right
+def _contains(item: Any, container: Any) -> bool:
+    return container is not None and item is not None and item in container
 
 
-def _arithmetic(op: str, left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return None
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/":
-            return left / right if right else None
-        case "//":
-            return left // right if right else None
-        case "%":
-            return left % right if right else None
-        case _:
-            return left**right
+def _ordered(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: False if left is None or right is None else function(left, right)
+
+
+def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: function(left, right) if right else None
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "in": _contains,
+    "not in": lambda item, container: not _contains(item, container),
+    "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le),
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
+}
 
 
 def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,6 +97,15 @@ def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "+": _null_safe(operator.add),
+    "-": _null_safe(operator.sub),
+    "*": _null_safe(operator.mul),
+    "/": _null_safe(_divided(operator.truediv)),
+    "//": _null_safe(_divided(operator.floordiv)),
+    "%": _null_safe(_divided(operator.mod)),
+    "**": _null_safe(operator.pow),
+}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": _null_safe(min),
     "max": _null_safe(max),
@@ -163,13 +157,11 @@ def _holds(values: list[Any], value: Any) -> bool:
 
 def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
     """A function from a state to the node's value: a plain value, or Unknown."""
+    constant = _constant(node, tables)
+    if constant is not None:
+        value = constant[0]
+        return lambda state: value
     match node[0]:
-        case "lit":
-            value = node[1]
-            return lambda state: value
-        case "table":
-            content = tables.get(node[1])
-            return lambda state: content
         case "name":
             space, name = node[1], node[2]
             return lambda state: state.get(space, name)
@@ -180,19 +172,19 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
             items = [evaluator(n, tables) for n in node[1]]
             return lambda state: _collect(items, state)
         case "set":
-            return _unary(lambda v: v is not None, evaluator(node[1], tables))
+            return _unary(_is_set, node[1], tables)
+        case "not" if node[1][0] == "set":
+            return _unary(_is_unset, node[1][1], tables)
         case "not":
-            return _unary(lambda v: not v, evaluator(node[1], tables))
+            return _unary(operator.not_, node[1], tables)
         case "and" | "or":
             return _junction(node[0] == "and", [evaluator(n, tables) for n in node[1]])
         case "cmp":
-            op = node[1]
-            return _binary(lambda a, b: compare(op, a, b), evaluator(node[2], tables), evaluator(node[3], tables))
+            return _binary(COMPARISONS[node[1]], node[2], node[3], tables)
         case "bin":
-            op = node[1]
-            return _binary(lambda a, b: _arithmetic(op, a, b), evaluator(node[2], tables), evaluator(node[3], tables))
+            return _binary(ARITHMETIC[node[1]], node[2], node[3], tables)
         case "index":
-            return _binary(_index, evaluator(node[1], tables), evaluator(node[2], tables))
+            return _binary(_index, node[1], node[2], tables)
         case "call":
             return _function(FUNCTIONS[node[1]], [evaluator(n, tables) for n in node[2]])
         case "if":
@@ -202,6 +194,25 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
     raise ConditionError(f"no such node: {node[0]!r}")
 
 
+def _constant(node: Node, tables: dict[str, Any]) -> tuple[Any] | None:
+    """The value of a node that depends on nothing, in a tuple."""
+    if node[0] == "lit":
+        return (node[1],)
+    if node[0] == "table":
+        return (tables.get(node[1]),)
+    if node[0] == "list" and all(n[0] == "lit" for n in node[1]):
+        return ([n[1] for n in node[1]],)
+    return None
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None
+
+
+def _is_unset(value: Any) -> bool:
+    return value is None
+
+
 def _collect(items: list[Evaluator], state: Any) -> Any:
     values = [item(state) for item in items]
     if any(type(v) is Unknown for v in values):
@@ -209,7 +220,20 @@ def _collect(items: list[Evaluator], state: Any) -> Any:
     return values
 
 
-def _unary(function: Callable[[Any], Any], inner: Evaluator) -> Evaluator:
+# The shapes that most conditions have are functions of their own, without a call for the part that is looked up.
+
+
+def _unary(function: Callable[[Any], Any], node: Node, tables: dict[str, Any]) -> Evaluator:
+    if node[0] == "name":
+        _, space, name = node
+
+        def run_name(state: Any) -> Any:
+            value = state.get(space, name)
+            return lift(function, value) if type(value) is Unknown else function(value)
+
+        return run_name
+    inner = evaluator(node, tables)
+
     def run(state: Any) -> Any:
         value = inner(state)
         return lift(function, value) if type(value) is Unknown else function(value)
@@ -217,9 +241,15 @@ def _unary(function: Callable[[Any], Any], inner: Evaluator) -> Evaluator:
     return run
 
 
-def _binary(function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluator) -> Evaluator:
+def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node, tables: dict[str, Any]) -> Evaluator:
+    constant = _constant(right, tables)
+    if constant is not None:
+        value = constant[0]
+        return _unary(lambda a: function(a, value), left, tables)
+    first, second = evaluator(left, tables), evaluator(right, tables)
+
     def run(state: Any) -> Any:
-        a, b = left(state), right(state)
+        a, b = first(state), second(state)
         return lift(function, a, b) if type(a) is Unknown or type(b) is Unknown else function(a, b)
 
     return run

@@ -59,6 +59,29 @@ class Options(msgspec.Struct, frozen=True):
     request: dict[str, Any] = {}
 
 
+class Lookup:
+    """Traits of models and machines by the name they are asked for, each looked up once."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._models: dict[tuple[str | None, Any], tuple[str | None, dict[str, Any], list[Assumed]]] = {}
+        self._machines: dict[str | None, dict[str, Any]] = {}
+
+    def model(self, wanted: str | None, path: Any) -> tuple[str | None, dict[str, Any], list[Assumed]]:
+        """Name, traits and what was assumed (see `find_model`)."""
+        key = (wanted, path if isinstance(path, str) else None)
+        if key not in self._models:
+            notes: list[Assumed] = []
+            self._models[key] = (*find_model(self.index, *key, notes), notes)
+        return self._models[key]
+
+    def machine(self, wanted: str | None) -> dict[str, Any]:
+        """Traits of a machine (see `find_hardware`)."""
+        if wanted not in self._machines:
+            self._machines[wanted] = find_hardware(self.index, wanted)
+        return self._machines[wanted]
+
+
 _resolvers: dict[tuple[int, str], Resolver] = {}
 
 
@@ -78,8 +101,12 @@ def _of_fork(program: Program, name: str) -> Program:
     return applied(program, fork) if fork else program
 
 
-def build(store: Store, launch: Launch | None, options: Options) -> Context:
-    """Settle release, model and machine, and read the command's flags. Errors: RequestError."""
+def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup | None = None) -> Context:
+    """Settle release, model and machine, and read the command's flags. Errors: RequestError.
+
+    `lookup` is shared by the launches of a batch.
+    """
+    lookup = lookup or Lookup(store.index)
     release, release_from, notes = choose_release(store.index, options.engine_version, launch)
     resolver = resolver_for(store, release, options.engine_version if release_from == FORK else None)
     program = resolver.program
@@ -90,10 +117,12 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         serve=launch is not None and launch.entry == "serve",
         features=program.tables.get("launcher_features") or (),
         read_file=_read_text,
+        known=program.options,
     )
     reading = place_unknown(store.index, program, reading)
-    model_name, model = find_model(store.index, options.model, reading.given.get("model_path"), notes)
-    hardware = find_hardware(store.index, options.hardware)
+    model_name, model, assumed = lookup.model(options.model, reading.given.get("model_path"))
+    notes += assumed
+    hardware = lookup.machine(options.hardware)
     facts = Facts(
         release=release,
         given=reading.given,
@@ -103,7 +132,7 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         request={**REQUEST_DEFAULTS, **options.request},
         doubtful=reading.unknown,
         spans=reading.spans,
-        domains=_domains(store.index),
+        domains=store.index.domains,
     )
     stated = options.model is not None or launch is None
     problems = (*_without_model_demand(reading.problems, stated), *env_problems(store.index, program, launch))
@@ -231,7 +260,3 @@ def machine_cases(index: Index) -> tuple[Case, ...]:
         label = f"SM{traits['sm']}" if traits["sm"] else str(traits["gfx"] or traits["vendor"])
         found.setdefault(tuple(traits.values()), Case(f"{label} ({traits['link'] or 'link unknown'})", traits))
     return tuple(sorted(found.values(), key=lambda c: (str(c.hardware["vendor"]), c.hardware["sm"] or 0, c.name)))
-
-
-def _domains(index: Index) -> dict[str, tuple[Any, ...]]:
-    return {name: t.domain for name, t in index.traits.items() if t.domain is not None}

@@ -103,8 +103,8 @@ NAMES: dict[str, str] = {
 
 
 _expressions: dict[int, tuple[Program, dict[str, Expressions]]] = {}
-_kept: dict[tuple[int, ...], tuple[Any, dict[str, Figure]]] = {}
-KEPT_AT_MOST = 8
+_kept: dict[tuple[Any, ...], tuple[Any, dict[str, Figure]]] = {}
+KEPT_AT_MOST = 256
 
 
 def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
@@ -112,8 +112,8 @@ def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Fig
 
     Nothing is computed before a rule asks.
     """
-    bound_to = (index, program, facts.model, facts.hardware, facts.request)
-    key = tuple(map(id, bound_to))
+    bound_to = (index, program, facts.model, facts.hardware)
+    key = (*map(id, bound_to), *sorted(facts.request.items()))
     if key not in _kept:
         if len(_kept) >= KEPT_AT_MOST:
             _kept.clear()

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from solver.conditions import FUNCTIONS, Node, compare
+from solver.conditions import COMPARISONS, FUNCTIONS, Node
 from solver.errors import ConditionError
 
 NAMESPACES = ("flag", "given", "env", "model", "hardware", "software", "let", "estimate", "request")
@@ -129,7 +129,7 @@ def fold_release(node: Node, key: Callable[[str], Any], release: str) -> Node:
         left, right = (["lit", release] if n == ["release"] else n for n in node[2:])
         if left[0] != "lit" or right[0] != "lit":
             raise ConditionError("release is compared with a quoted version only")
-        return ["lit", bool(compare(node[1], key(left[1]), key(right[1])))]
+        return ["lit", COMPARISONS[node[1]](key(left[1]), key(right[1]))]
     folded: Node = [node[0]]
     for child in node[1:]:
         if isinstance(child, list) and child and isinstance(child[0], list):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -36,9 +37,13 @@ class Records(Mapping[str, Traits]):
     def __init__(self, raw: dict[str, msgspec.Raw], names: Mapping[str, str] | None = None) -> None:
         self._raw = raw
         self._names = names or {}
+        self._decoded: dict[str, Traits] = {}
 
     def __getitem__(self, key: str) -> Traits:
-        return msgspec.msgpack.decode(self._raw[self._names.get(key, key)], type=Traits)
+        ident = self._names.get(key, key)
+        if ident not in self._decoded:
+            self._decoded[ident] = msgspec.msgpack.decode(self._raw[ident], type=Traits)
+        return self._decoded[ident]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)
@@ -76,6 +81,11 @@ class Index:
     def traits(self) -> dict[str, TraitForm]:
         return self.core.traits
 
+    @cached_property
+    def domains(self) -> dict[str, tuple[Any, ...]]:
+        """Trait -> the few values it can have, where they are few."""
+        return {name: t.domain for name, t in self.traits.items() if t.domain is not None}
+
     @property
     def goals(self) -> dict[str, Any]:
         return self.core.goals
@@ -85,11 +95,11 @@ class Index:
         """Hub id in small letters -> model id."""
         return self.core.hub_ids
 
-    @property
+    @cached_property
     def models(self) -> Records:
         return Records(self._part("models", dict[str, msgspec.Raw]))
 
-    @property
+    @cached_property
     def hardware(self) -> Records:
         return Records(self._part("hardware", dict[str, msgspec.Raw]), self.core.gpu_names)
 
@@ -135,6 +145,7 @@ class Store:
         if not self._folder:
             self._folder = _keep(self.root, self._memory)
         self._texts: dict[str, msgspec.Raw] | None = None
+        self._rules: dict[str, Rule] = {}
         self._index: Index | None = None
 
     def _read(self, name: str) -> bytes:
@@ -157,8 +168,9 @@ class Store:
         """A rule with its words and sources, or None."""
         if self._texts is None:
             self._texts = msgspec.msgpack.decode(self._read("texts"), type=dict[str, msgspec.Raw])
-        raw = self._texts.get(rule_id)
-        return None if raw is None else msgspec.msgpack.decode(raw, type=Rule)
+        if rule_id in self._texts and rule_id not in self._rules:
+            self._rules[rule_id] = msgspec.msgpack.decode(self._texts[rule_id], type=Rule)
+        return self._rules.get(rule_id)
 
     def rule_ids(self) -> tuple[str, ...]:
         """All rule ids, sorted."""

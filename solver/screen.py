@@ -1,0 +1,157 @@
+"""A program's rules -> which of them can do anything while a fact has a value: the others need no look at all.
+
+A rule acts only if all its conditions hold, and most conditions look at one fact. Each of those is evaluated once per
+value that the fact takes; the answers are kept as bit masks (bit i: rule i of the program is ruled out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from solver.compiled import CompiledRule, Program
+from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
+from solver.facts import Facts, State
+
+Name = tuple[str, str]
+"""Namespace and name of a fact."""
+READ_AT_ONCE = ("flag", "given", "env", "model", "hardware", "software", "request")
+"""Namespaces whose values are there; an estimate would have to be computed first."""
+
+
+class Screen:
+    """The conditions of a program that look at a single fact, by fact."""
+
+    def __init__(self, program: Program) -> None:
+        tests: dict[str, tuple[Name, Evaluator, int]] = {}
+        never = 0
+        for place, rule in enumerate(program.rules):
+            for node in conditions_of(rule):
+                names = names_in(node)
+                if not names and not evaluator(node, program.tables)(_Only(None)):
+                    never |= 1 << place
+                if len(names) == 1 and names[0][0] in READ_AT_ONCE:
+                    key = repr(node)
+                    name, test, mask = tests.get(key) or (names[0], evaluator(node, program.tables), 0)
+                    tests[key] = (name, test, mask | 1 << place)
+        self._can_act = (1 << len(program.rules)) - 1 & ~never
+        self._tests: dict[Name, list[tuple[Evaluator, int]]] = {}
+        for name, test, mask in tests.values():
+            self._tests.setdefault(name, []).append((test, mask))
+        self._masks: dict[Name, dict[Any, int]] = {name: {} for name in self._tests}
+        unset = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
+        self._unset = {n: self.mask(n, unset[n[0]].get(n[1])) for n in self._tests if n[0] in unset}
+        self._stated = tuple(name for name in self._tests if name[0] not in unset)
+
+    def start(self, facts: Facts, state: State) -> Watch:
+        """What can act on the values that a run starts from."""
+        looked_at = self._tests
+        ruled_out = self._unset.copy()
+        given = [(space, flag) for flag in facts.given for space in ("flag", "given")]
+        doubtful = [("flag", flag) for flag in facts.doubtful]
+        for name in (*given, *doubtful, *(("env", name) for name in facts.env), *self._stated):
+            if name in looked_at:
+                ruled_out[name] = self.mask(name, state.get(*name))
+        return Watch(self, ruled_out, self._can_act & ~reduce(or_, ruled_out.values(), 0))
+
+    def mask(self, name: Name, value: Any) -> int:
+        """The rules that cannot act while a fact has a value."""
+        known = self._masks.get(name)
+        if known is None:
+            return 0
+        key = (Unknown, value.names, value.values) if type(value) is Unknown else value
+        try:
+            found = known.get(key)
+        except TypeError:  # a list or a mapping
+            return self._evaluated(name, value)
+        if found is None:
+            found = known[key] = self._evaluated(name, value)
+        return found
+
+    def _evaluated(self, name: Name, value: Any) -> int:
+        state = _Only(value)
+        found = 0
+        for test, mask in self._tests[name]:
+            holds = test(state)
+            if type(holds) is not Unknown and not holds:
+                found |= mask
+        return found
+
+
+class Watch:
+    """The places of the rules to look at in one run, in order, while values change."""
+
+    __slots__ = ("_alive", "_ruled_out", "_screen")
+
+    def __init__(self, screen: Screen, ruled_out: dict[Name, int], alive: int) -> None:
+        self._screen = screen
+        self._ruled_out = ruled_out
+        self._alive = alive
+
+    def __iter__(self) -> Iterator[int]:
+        place = 0
+        while rest := self._alive >> place:
+            place += (rest & -rest).bit_length()
+            yield place - 1
+
+    def changed(self, name: Name, value: Any) -> None:
+        """A fact has another value now."""
+        before = self._ruled_out.get(name, 0)
+        after = self._screen.mask(name, value)
+        self._ruled_out[name] = after
+        freed = before & ~after
+        if freed:
+            freed &= ~reduce(or_, self._ruled_out.values())
+        self._alive = self._alive & ~after | freed
+
+
+class _Only:
+    """A state of which only one value is ever asked."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def get(self, space: str, name: str) -> Any:
+        return self.value
+
+
+def conditions_of(rule: CompiledRule) -> list[Node]:
+    """Conditions without which the rule neither writes nor fires, `let` names replaced by what they stand for."""
+    lets: dict[str, Node] = {}
+    for name, node in rule.let:
+        lets[name] = _inlined(node, lets)
+    if rule.branches:
+        acts: Node = ["or", [["and", list(b.when)] for b in rule.branches]]
+    else:
+        acts = ["or", [*(["not", n] for n in rule.require), *rule.forbid]]
+    return [part for node in (*rule.when, acts) for part in _conjuncts(_inlined(node, lets))]
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    """The parts of a condition all of which must hold."""
+    inner = node[1]
+    if node[0] == "and":
+        return [part for n in inner for part in _conjuncts(n)]
+    if node[0] == "or" and len(inner) == 1:
+        return _conjuncts(inner[0])
+    if node[0] == "not" and inner[0] == "or":
+        return [part for n in inner[1] for part in _conjuncts(["not", n])]
+    if node[0] == "not" and inner[0] == "not":
+        return _conjuncts(inner[1])
+    return [node]
+
+
+def _inlined(node: Node, lets: dict[str, Node]) -> Node:
+    if node[0] == "name" and node[1] == "let":
+        return lets[node[2]]
+    return [node[0], *(child if node[0] == "lit" else _child(child, lets) for child in node[1:])]
+
+
+def _child(child: Any, lets: dict[str, Node]) -> Any:
+    if not isinstance(child, list) or not child:
+        return child
+    return [_inlined(n, lets) for n in child] if isinstance(child[0], list) else _inlined(child, lets)
