@@ -8,8 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, names_in
+from solver.conditions import Evaluator
 from solver.facts import Facts
+from solver.nodes import names_in
 from solver.pipeline import RULE, Fired, Outcome, Resolver, plain, run
 from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity

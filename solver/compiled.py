@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from solver.conditions import Node
+from solver.nodes import Node, inlined
 from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm
 
 if TYPE_CHECKING:
@@ -110,11 +110,19 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
 
     from solver.grammar import fold_release, literal, parse
 
+    settled: dict[str, Node] = {}
+
     def node(text: str) -> Node:
-        return fold_release(parse(text), Version, release)
+        return fold_release(parse(text), Version, release, settled)
 
     def value(raw: Any) -> Node:
-        return fold_release(literal(raw), Version, release)
+        return fold_release(literal(raw), Version, release, settled)
+
+    lets = []
+    for name, text in rule.let.items():
+        lets.append((name, node(text)))
+        if lets[-1][1][0] == "lit":
+            settled[name] = lets[-1][1]
 
     def sets(values: dict[str, Any]) -> tuple[Set, ...]:
         return tuple(Set(*_target(name), value(raw)) for name, raw in values.items())
@@ -127,7 +135,7 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
         severity=rule.severity,
         stage=rule.stage,
         report=rule.report,
-        let=tuple((name, node(text)) for name, text in rule.let.items()),
+        let=tuple(lets),
         when=tuple(map(node, rule.when)),
         require=tuple(map(node, rule.require)),
         forbid=tuple(map(node, rule.forbid)),
@@ -136,6 +144,14 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
         about=rule.about,
         fix_when=tuple(node(f.only_if) if f.only_if else None for f in rule.fix),
     )
+
+
+def lets_of(rule: CompiledRule) -> dict[str, Node]:
+    """The intermediate values of a rule, each in terms of facts alone."""
+    lets: dict[str, Node] = {}
+    for name, node in rule.let:
+        lets[name] = inlined(node, lets)
+    return lets
 
 
 def _target(name: str) -> tuple[str, str]:

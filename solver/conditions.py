@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any, Protocol
 
 from solver.errors import ConditionError
+from solver.nodes import Node
 
-Node = list[Any]
 MAX_CASES = 64
 
 
@@ -40,30 +40,6 @@ class State(Protocol):
 
 
 Evaluator = Callable[[Any], Any]
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all nodes below it."""
-    yield node
-    for child in node[1:] if node[0] != "lit" else ():
-        if isinstance(child, list):
-            if child and isinstance(child[0], str) and child[0] in _KINDS:
-                yield from walk(child)
-            else:
-                for item in child:
-                    if isinstance(item, list) and item and isinstance(item[0], str) and item[0] in _KINDS:
-                        yield from walk(item)
-
-
-_KINDS = frozenset(
-    "lit name table release var and or not bin if list index cmp call any all set".split()  # noqa: SIM905  # shorter
-)  # first item of every node
-
-
-def names_in(node: Node) -> tuple[tuple[str, str], ...]:
-    """The (namespace, name) pairs that a node mentions, in order, without repeats."""
-    found = {(n[1], n[2]): None for n in walk(node) if n[0] == "name"}
-    return tuple(found)
 
 
 def _contains(item: Any, container: Any) -> bool:
@@ -92,19 +68,26 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
-        return None if any(a is None for a in args) else function(*args)
+        for arg in args:
+            if arg is None:
+                return None
+        return function(*args)
 
     return call
 
 
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: None if left is None or right is None else function(left, right)
+
+
 ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": _null_safe(operator.add),
-    "-": _null_safe(operator.sub),
-    "*": _null_safe(operator.mul),
-    "/": _null_safe(_divided(operator.truediv)),
-    "//": _null_safe(_divided(operator.floordiv)),
-    "%": _null_safe(_divided(operator.mod)),
-    "**": _null_safe(operator.pow),
+    "+": _of_two(operator.add),
+    "-": _of_two(operator.sub),
+    "*": _of_two(operator.mul),
+    "/": _of_two(_divided(operator.truediv)),
+    "//": _of_two(_divided(operator.floordiv)),
+    "%": _of_two(_divided(operator.mod)),
+    "**": _of_two(operator.pow),
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": _null_safe(min),
@@ -215,7 +198,7 @@ def _is_unset(value: Any) -> bool:
 
 def _collect(items: list[Evaluator], state: Any) -> Any:
     values = [item(state) for item in items]
-    if any(type(v) is Unknown for v in values):
+    if Unknown in map(type, values):
         return lift(lambda *v: list(v), *values)
     return values
 
@@ -258,7 +241,7 @@ def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node, tables
 def _function(function: Callable[..., Any], args: list[Evaluator]) -> Evaluator:
     def run(state: Any) -> Any:
         values = [a(state) for a in args]
-        return lift(function, *values) if any(type(v) is Unknown for v in values) else function(*values)
+        return lift(function, *values) if Unknown in map(type, values) else function(*values)
 
     return run
 

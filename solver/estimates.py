@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
+from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts
+from solver.nodes import Node, names_in
 from solver.store import Index
 
 DRAFT_METHOD = "mtp"

@@ -34,7 +34,7 @@ _FORM = re.compile(r"([A-Za-z_]\w*)(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.ASCII | r
 def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
     """The arguments that a word becomes. `${X:=default}` assigns, as in the shell."""
     span = Span(token.start, token.end)
-    if all(piece.kind == "text" for piece in token.pieces):
+    if all([piece.kind == "text" for piece in token.pieces]):
         return (Word("".join([piece.text for piece in token.pieces]), span),)
     fields = _Fields(span)
     for piece in token.pieces:

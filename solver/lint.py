@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
-from solver.conditions import Node, names_in, walk
 from solver.context import Options, build, check_context
 from solver.errors import ConditionError, RequestError
 from solver.estimates import NAMES
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
+from solver.nodes import Node, names_in, walk
 from solver.records import Example, Fix, Rule
 from solver.store import Store
 from solver.words import holes

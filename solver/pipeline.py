@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from solver.compiled import CompiledRule, Program
-from solver.conditions import Evaluator, Node, Unknown, evaluator, merge, names_in
+from solver.conditions import Evaluator, Unknown, evaluator, merge
 from solver.facts import Facts, State
+from solver.nodes import Node, names_in
 from solver.records import Fact
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 RULE = "rule:"
 """Prefix of the unknown that a violated rule leaves behind."""
-SCREENED_FROM = 8
+OFTEN = 8
+KEPT_DECISIONS = 4096
+MISSING = object()
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -51,7 +54,8 @@ class Outcome(msgspec.Struct, frozen=True):
 class Resolver:
     """A program made ready to run: conditions become functions when their rule is first reached.
 
-    From its `SCREENED_FROM`th run on it asks a `Screen` which rules need a look at all; making that pays then.
+    From its `OFTEN`th run on it asks a `Screen` which rules need a look at all, and remembers what they decided: making
+    and keeping that pays only then.
     """
 
     def __init__(self, program: Program) -> None:
@@ -71,15 +75,27 @@ class Resolver:
         return found
 
     def watch(self, facts: Facts, state: State) -> Watch | None:
-        """What tells a run which rules to look at; None while that would cost more than it saves."""
+        """What tells a run which rules to look at; None for the first runs."""
         self._runs += 1
-        return self.screen.start(facts, state) if self._runs >= SCREENED_FROM else None
+        return self.screen.start(facts, state) if self._runs >= OFTEN else None
 
     @cached_property
     def screen(self) -> Screen:
         from solver.screen import Screen
 
         return Screen(self.program)
+
+
+class Decision(NamedTuple):
+    """What a rule does: the values it writes, branch by branch, or whether it is violated.
+
+    `names`: unknown facts that this depends on.
+    """
+
+    lets: dict[str, Any]
+    writes: tuple[tuple[tuple[str, ...], tuple[tuple[str, str, Any], ...]], ...] = ()
+    violated: bool = False
+    names: tuple[str, ...] = ()
 
 
 class _Ready:
@@ -90,6 +106,7 @@ class _Ready:
         self._tables = tables
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
+        self._decided: dict[tuple[Any, ...], Decision | None] = {}
 
     def _all(self, nodes: Any) -> list[Evaluator]:
         return [evaluator(n, self._tables) for n in nodes]
@@ -116,6 +133,63 @@ class _Ready:
     @cached_property
     def mentioned(self) -> tuple[tuple[str, str], ...]:
         return mentioned(self.rule)
+
+    @cached_property
+    def inputs(self) -> tuple[tuple[str, str], ...] | None:
+        """All facts that the decision depends on; None where a computed figure is among them."""
+        values = [s.value for b in self.rule.branches for s in b.sets]
+        names = dict.fromkeys((*self.mentioned, *(n for v in values for n in names_in(v) if n[0] != "let")))
+        names.update(dict.fromkeys(n for _, node in self.rule.let for n in names_in(node) if n[0] != "let"))
+        return None if any(space == "estimate" for space, _ in names) else tuple(names)
+
+    def remembered(self, state: State) -> Decision | None:
+        """The same as `decide`, looked up where the facts have had these values before."""
+        if self.inputs is None:
+            return self.decide(state)
+        spaces = state.spaces
+        values = [spaces[space].get(name, MISSING) for space, name in self.inputs]
+        key = (*values, *map(type, values))  # 1, 1.0 and true are the same key otherwise
+        try:
+            return self._decided[key]
+        except KeyError:
+            if len(self._decided) >= KEPT_DECISIONS:
+                self._decided.clear()
+            decision = self._decided[key] = self.decide(state)
+            return decision
+        except TypeError:  # a list among the values
+            return self.decide(state)
+
+    def decide(self, state: State) -> Decision | None:
+        """What the rule does on these facts; None: nothing."""
+        state.spaces["let"] = lets = {}
+        for name, value in self.let:
+            lets[name] = value(state)
+        applies = conjunction(self.when, state)
+        if applies is False:
+            return None
+        return self._written(applies, state, lets) if self.rule.branches else self._violation(applies, state, lets)
+
+    def _violation(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
+        holds = conjunction(self.require, state)
+        broken = [f(state) for f in self.forbid]
+        if holds is False or any(b is not False and type(b) is not Unknown and b for b in broken):
+            return Decision(lets, (), True, _names([applies]))
+        if type(holds) is Unknown or any(type(b) is Unknown for b in broken):
+            return Decision(lets, (), True, _names([applies, holds, *broken]))
+        return None
+
+    def _written(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
+        doubt = [applies]
+        writes = []
+        for when, sets in self.branches:
+            holds = conjunction(when, state)
+            if holds is False:
+                continue
+            doubt.append(holds)
+            writes.append((_names(doubt), tuple((space, name, value(state)) for space, name, value in sets)))
+            if holds is True:
+                break
+        return Decision(lets, tuple(writes)) if writes else None
 
 
 class _Late:
@@ -180,56 +254,37 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Go through the rules in order."""
-        spaces = self.state.spaces
-        for place in self.watch or range(len(self.resolver.program.rules)):
-            ready = self.resolver.ready_at(place)
-            spaces["let"] = lets = {}
-            for name, value in ready.let:
-                lets[name] = value(self.state)
-            applies = conjunction(ready.when, self.state)
-            if applies is False:
-                continue
-            if ready.rule.branches:
-                self._write(ready, applies)
-            else:
-                self._require(ready, applies)
+        ready_at = self.resolver.ready_at
+        if self.watch:
+            for place in self.watch:
+                ready = ready_at(place)
+                if decision := ready.remembered(self.state):
+                    self._act(ready, decision)
+        else:
+            for place in range(len(self.resolver.program.rules)):
+                ready = ready_at(place)
+                if decision := ready.decide(self.state):
+                    self._act(ready, decision)
         return Outcome(self.state, tuple(self.writes), tuple(self.fired))
+
+    def _act(self, ready: _Ready, decision: Decision) -> None:
+        rule = ready.rule
+        self.state.spaces["let"] = decision.lets
+        for names, values in decision.writes:
+            reported = False
+            for space, name, value in values:
+                reported |= self._assign(rule, space, name, value, names)
+            if reported:
+                self._fire(ready, names)
+        if decision.violated:
+            self._fire(ready, decision.names)
+            for name in () if decision.names else rule.leaves_open:
+                self._set("flag", name, Unknown((RULE + rule.id,)))
 
     def _set(self, space: str, name: str, value: Any) -> None:
         self.state.spaces[space][name] = value
         if self.watch:
             self.watch.changed((space, name), value)
-
-    def _require(self, ready: _Ready, applies: Any) -> None:
-        holds = conjunction(ready.require, self.state)
-        broken = [f(self.state) for f in ready.forbid]
-        unknown = [v for v in (applies, holds, *broken) if type(v) is Unknown]
-        definite_violation = holds is False or any(b is not False and type(b) is not Unknown and b for b in broken)
-        if definite_violation:
-            unknown = [applies] if type(applies) is Unknown else []
-        elif not unknown or (type(holds) is not Unknown and not any(type(b) is Unknown for b in broken)):
-            return
-        self._fire(ready, _names(unknown))
-        for name in ready.rule.leaves_open:
-            if definite_violation and not unknown:
-                self._set("flag", name, Unknown((RULE + ready.rule.id,)))
-
-    def _write(self, ready: _Ready, applies: Any) -> None:
-        doubt = [applies] if type(applies) is Unknown else []
-        for when, sets in ready.branches:
-            holds = conjunction(when, self.state)
-            if holds is False:
-                continue
-            if type(holds) is Unknown:
-                doubt.append(holds)
-            reported = False
-            values = [(space, name, value(self.state)) for space, name, value in sets]
-            for space, name, value in values:
-                reported |= self._assign(ready.rule, space, name, value, _names(doubt))
-            if reported:
-                self._fire(ready, _names(doubt))
-            if holds is True:
-                return
 
     def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
         """Write one value; true when the rule wants a finding for it."""
@@ -256,8 +311,9 @@ class _Run:
         self.fired.append(Fired(ready.rule, names, because, values))
 
 
-def _names(unknown: list[Any]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(n for u in unknown for n in u.names))
+def _names(values: list[Any]) -> tuple[str, ...]:
+    """The unknown facts that values depend on."""
+    return tuple(dict.fromkeys(n for v in values if type(v) is Unknown for n in v.names))
 
 
 def plain(value: Any) -> Any:

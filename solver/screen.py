@@ -11,9 +11,10 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from solver.compiled import CompiledRule, Program
-from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
+from solver.compiled import CompiledRule, Program, lets_of
+from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, State
+from solver.nodes import Node, inlined, names_in
 
 Name = tuple[str, str]
 """Namespace and name of a fact."""
@@ -43,7 +44,7 @@ class Screen:
         self._masks: dict[Name, dict[Any, int]] = {name: {} for name in self._tests}
         unset = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
         self._unset = {n: self.mask(n, unset[n[0]].get(n[1])) for n in self._tests if n[0] in unset}
-        self._stated = tuple(name for name in self._tests if name[0] not in unset)
+        self._traits = tuple(name for name in self._tests if name[0] not in unset)
 
     def start(self, facts: Facts, state: State) -> Watch:
         """What can act on the values that a run starts from."""
@@ -51,10 +52,11 @@ class Screen:
         ruled_out = self._unset.copy()
         given = [(space, flag) for flag in facts.given for space in ("flag", "given")]
         doubtful = [("flag", flag) for flag in facts.doubtful]
-        for name in (*given, *doubtful, *(("env", name) for name in facts.env), *self._stated):
+        for name in (*given, *doubtful, *[("env", name) for name in facts.env]):
             if name in looked_at:
                 ruled_out[name] = self.mask(name, state.get(*name))
-        return Watch(self, ruled_out, self._can_act & ~reduce(or_, ruled_out.values(), 0))
+        by_traits = reduce(or_, [self.mask(name, state.get(*name)) for name in self._traits], 0)
+        return Watch(self, ruled_out, self._can_act & ~by_traits)
 
     def mask(self, name: Name, value: Any) -> int:
         """The rules that cannot act while a fact has a value."""
@@ -81,28 +83,30 @@ class Screen:
 
 
 class Watch:
-    """The places of the rules to look at in one run, in order, while values change."""
+    """The places of the rules to look at in one run, in order, while flags and variables change."""
 
-    __slots__ = ("_alive", "_ruled_out", "_screen")
+    __slots__ = ("_alive", "_place", "_possible", "_ruled_out", "_screen")
 
-    def __init__(self, screen: Screen, ruled_out: dict[Name, int], alive: int) -> None:
+    def __init__(self, screen: Screen, ruled_out: dict[Name, int], possible: int) -> None:
         self._screen = screen
         self._ruled_out = ruled_out
-        self._alive = alive
+        self._possible = possible
+        self._alive = possible & ~reduce(or_, ruled_out.values(), 0)
+        self._place = 0
 
     def __iter__(self) -> Iterator[int]:
-        place = 0
-        while rest := self._alive >> place:
-            place += (rest & -rest).bit_length()
-            yield place - 1
+        while rest := self._alive >> self._place:
+            self._place += (rest & -rest).bit_length()
+            yield self._place - 1
 
     def changed(self, name: Name, value: Any) -> None:
-        """A fact has another value now."""
-        before = self._ruled_out.get(name, 0)
-        after = self._screen.mask(name, value)
-        self._ruled_out[name] = after
-        freed = before & ~after
-        if freed:
+        """A flag or variable has another value now."""
+        before = self._ruled_out.get(name)
+        if before is None:
+            return
+        after = self._ruled_out[name] = self._screen.mask(name, value)
+        freed = before & ~after & self._possible
+        if freed >> self._place:  # the rules before this place have had their turn
             freed &= ~reduce(or_, self._ruled_out.values())
         self._alive = self._alive & ~after | freed
 
@@ -121,14 +125,12 @@ class _Only:
 
 def conditions_of(rule: CompiledRule) -> list[Node]:
     """Conditions without which the rule neither writes nor fires, `let` names replaced by what they stand for."""
-    lets: dict[str, Node] = {}
-    for name, node in rule.let:
-        lets[name] = _inlined(node, lets)
+    lets = lets_of(rule)
     if rule.branches:
         acts: Node = ["or", [["and", list(b.when)] for b in rule.branches]]
     else:
         acts = ["or", [*(["not", n] for n in rule.require), *rule.forbid]]
-    return [part for node in (*rule.when, acts) for part in _conjuncts(_inlined(node, lets))]
+    return [part for node in (*rule.when, acts) for part in _conjuncts(inlined(node, lets))]
 
 
 def _conjuncts(node: Node) -> list[Node]:
@@ -143,15 +145,3 @@ def _conjuncts(node: Node) -> list[Node]:
     if node[0] == "not" and inner[0] == "not":
         return _conjuncts(inner[1])
     return [node]
-
-
-def _inlined(node: Node, lets: dict[str, Node]) -> Node:
-    if node[0] == "name" and node[1] == "let":
-        return lets[node[2]]
-    return [node[0], *(child if node[0] == "lit" else _child(child, lets) for child in node[1:])]
-
-
-def _child(child: Any, lets: dict[str, Node]) -> Any:
-    if not isinstance(child, list) or not child:
-        return child
-    return [_inlined(n, lets) for n in child] if isinstance(child[0], list) else _inlined(child, lets)

@@ -49,6 +49,8 @@ PLACEHOLDER = re.compile(r"<[A-Za-z][\w ./:-]*>")
 _PROCESS = re.compile(r"[<>]\(")
 _OPERATOR = re.compile(r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
 _PLAIN = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>]+")
+_SIMPLE = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>#][^ \t\r\n\\'\"`$|&;()<>]*(?=[ \t\n]|\Z)")
+"""A whole word that is one plain piece, as nearly all are."""
 _QUOTED = re.compile(r"[^\"\\`$]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SPECIAL = re.compile(r"[0-9@*#?$!-]")
@@ -68,8 +70,12 @@ def tokens(text: str) -> list[Token]:
         if blank:
             at = blank.end()
             continue
-        operator = _operator(text, at)
-        token = Token("operator", operator, at, at + len(operator)) if operator else _word(text, at)
+        simple = _SIMPLE.match(text, at)
+        operator = "" if simple else _operator(text, at)
+        if simple:
+            token = Token("word", simple[0], at, simple.end(), (Piece("text", simple[0], simple[0], at, False),))
+        else:
+            token = Token("operator", operator, at, at + len(operator)) if operator else _word(text, at)
         if found and token.kind == "word" and found[-1].text in ("<<", "<<-"):
             awaited.append(("".join(p.text for p in token.pieces), found[-1].text == "<<-"))
         found.append(token)

@@ -25,7 +25,16 @@ FORMAT = 9
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
-COMPILERS = ("store.py", "compiled.py", "grammar.py", "conditions.py", "records.py", "knowledge.py", "known.py")
+COMPILERS = (
+    "store.py",
+    "compiled.py",
+    "grammar.py",
+    "conditions.py",
+    "nodes.py",
+    "records.py",
+    "knowledge.py",
+    "known.py",
+)
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
 """Installers write files one after another: a YAML file this much newer than the sealed cache was edited."""
