@@ -269,13 +269,19 @@ def resolved_of(program: Program, facts: Facts, outcomes: tuple[Outcome, ...]) -
         for write in outcome.writes:
             if write.space == "flag":
                 written.setdefault(write.name, {})[write.rule] = None
-    for name in sorted({*written, *facts.given} & program.places.keys(), key=program.places.__getitem__):
-        values = [plain(flags.get(name)) for flags in ends]
-        distinct = [v for i, v in enumerate(values) if v not in values[:i]] if len(values) > 1 else values
-        value = distinct[0] if len(distinct) == 1 else {"one_of": distinct}
-        origin = outcomes[0].state.origin("flag", name)
-        resolved[name] = Resolved(value, origin, tuple(written.get(name, ())))
+    first, origins = ends[0], outcomes[0].state.origins
+    places = program.places
+    for name in sorted({*written, *facts.given} & places.keys(), key=places.__getitem__):
+        value = plain(first.get(name)) if len(ends) == 1 else _in_all(name, ends)
+        resolved[name] = Resolved(value, origins.get(("flag", name), "default"), tuple(written.get(name, ())))
     return resolved
+
+
+def _in_all(name: str, ends: list[dict[str, Any]]) -> Any:
+    """The value of a flag over several cases: the one it has in all, or all that it has."""
+    values = [plain(flags.get(name)) for flags in ends]
+    distinct = [v for i, v in enumerate(values) if v not in values[:i]]
+    return distinct[0] if len(distinct) == 1 else {"one_of": distinct}
 
 
 def facts_used(result: Result) -> tuple[Fact, ...]:

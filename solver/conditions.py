@@ -32,6 +32,12 @@ class Unknown:
     def __repr__(self) -> str:
         return f"Unknown({self.names!r}, {self.values!r})"
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Unknown and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.values))
+
 
 class State(Protocol):
     """What a condition is evaluated against: the value of a dotted name now, null where there is none."""
@@ -122,20 +128,25 @@ def lift(function: Callable[..., Any], *args: Any) -> Any:
 
 def merge(values: list[Any], names: tuple[str, ...]) -> Any:
     """One value if all agree, else Unknown with the distinct ones (in order of appearance)."""
-    distinct: list[Any] = []
+    found: list[Any] = []
     for value in values:
         if type(value) is Unknown:
             names = tuple(dict.fromkeys((*names, *value.names)))
             if value.values is None:
                 return Unknown(names)
-            distinct += [v for v in value.values if not _holds(distinct, v)]
-        elif not _holds(distinct, value):
-            distinct.append(value)
+            found += value.values
+        else:
+            found.append(value)
+    distinct = _distinct(found)
     return distinct[0] if len(distinct) == 1 else Unknown(names, tuple(distinct))
 
 
-def _holds(values: list[Any], value: Any) -> bool:
-    return any(v is value or (type(v) is type(value) and v == value) for v in values)
+def _distinct(values: list[Any]) -> list[Any]:
+    """The values without repeats; 1, 1.0 and true are different ones."""
+    try:
+        return list({(type(v), v): v for v in values}.values())
+    except TypeError:  # a list or a mapping among them
+        return [v for i, v in enumerate(values) if not any(type(v) is type(w) and v == w for w in values[:i])]
 
 
 def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:

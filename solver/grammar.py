@@ -131,9 +131,8 @@ def fold_release(node: Node, key: Callable[[str], Any], release: str, lets: Mapp
         if left[0] != "lit" or right[0] != "lit":
             raise ConditionError("release is compared with a quoted version only")
         return ["lit", COMPARISONS[node[1]](key(left[1]), key(right[1]))]
-    if node[0] == "name" and node[1] == "let" and lets and node[2] in lets:
-        return lets[node[2]]
-    return _settled(rebuilt(node, lambda child: fold_release(child, key, release, lets)))
+    settled: Node | None = lets.get(node[2]) if lets and node[:2] == ["name", "let"] else None
+    return settled or _settled(rebuilt(node, lambda child: fold_release(child, key, release, lets)))
 
 
 def _settled(node: Node) -> Node:
@@ -146,7 +145,8 @@ def _settled(node: Node) -> Node:
             return ["lit", not neutral]
         return [kind, parts] if parts else ["lit", neutral]
     if kind == "if" and node[1][0] == "lit":
-        return node[2] if node[1][1] else node[3]
+        taken: Node = node[2] if node[1][1] else node[3]
+        return taken
     inner = node[2] if kind == "call" else node[PARTS[kind] :] if kind in PARTS else ()
     if inner and all(n[0] == "lit" for n in inner):
         return ["lit", evaluator(node, {})(None)]

@@ -279,31 +279,37 @@ class _Run:
         if decision.violated:
             self._fire(ready, decision.names)
             for name in () if decision.names else rule.leaves_open:
-                self._set("flag", name, Unknown((RULE + rule.id,)))
+                self._set(("flag", name), Unknown((RULE + rule.id,)))
 
-    def _set(self, space: str, name: str, value: Any) -> None:
+    def _set(self, key: tuple[str, str], value: Any) -> None:
+        space, name = key
         self.state.spaces[space][name] = value
         if self.watch:
-            self.watch.changed((space, name), value)
+            self.watch.changed(key, value)
 
     def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
         """Write one value; true when the rule wants a finding for it."""
         before = self.state.spaces[space].get(name)
         after = merge([before, value], names) if names else value
-        origin = self.state.origin(space, name)
         self.writes.append(Write(rule.id, space, name, before, after))
         same = before == after and type(before) is type(after)
+        if same and before is not None:
+            return False
+        key = (space, name)
+        origins = self.state.origins
+        origin = origins.get(key)
         if not same:
-            self._set(space, name, after)
-        if not same or (origin == "default" and before is None):
-            self.state.origins[(space, name)] = rule.id
-        return bool(rule.severity) and not same and (rule.report == "change" or origin == "given")
+            self._set(key, after)
+        if not same or origin is None:
+            origins[key] = rule.id
+        return not same and rule.severity is not None and (rule.report == "change" or origin == "given")
 
     def _fire(self, ready: _Ready, names: tuple[str, ...]) -> None:
         state = self.state
         because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
         values = {fact.name: fact.value for fact in because}
-        values.update({f"let.{name}": plain(v) for name, v in state.spaces["let"].items()})
+        for name, value in state.spaces["let"].items():
+            values[f"let.{name}"] = plain(value)
         for branch in ready.rule.branches:
             for item in branch.sets:
                 values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))

@@ -6,7 +6,7 @@ value that the fact takes; the answers are kept as bit masks (bit i: rule i of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -20,6 +20,9 @@ Name = tuple[str, str]
 """Namespace and name of a fact."""
 READ_AT_ONCE = ("flag", "given", "env", "model", "hardware", "software", "request")
 """Namespaces whose values are there; an estimate would have to be computed first."""
+KEPT_AT_MOST = 1024
+FEW = 4
+"""So many rules are looked at sooner than found to be ruled out by another fact."""
 
 
 class Screen:
@@ -44,19 +47,34 @@ class Screen:
         self._masks: dict[Name, dict[Any, int]] = {name: {} for name in self._tests}
         unset = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
         self._unset = {n: self.mask(n, unset[n[0]].get(n[1])) for n in self._tests if n[0] in unset}
-        self._traits = tuple(name for name in self._tests if name[0] not in unset)
+        self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
+        self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
 
     def start(self, facts: Facts, state: State) -> Watch:
         """What can act on the values that a run starts from."""
-        looked_at = self._tests
         ruled_out = self._unset.copy()
-        given = [(space, flag) for flag in facts.given for space in ("flag", "given")]
-        doubtful = [("flag", flag) for flag in facts.doubtful]
-        for name in (*given, *doubtful, *[("env", name) for name in facts.env]):
-            if name in looked_at:
-                ruled_out[name] = self.mask(name, state.get(*name))
-        by_traits = reduce(or_, [self.mask(name, state.get(*name)) for name in self._traits], 0)
+        spaces = state.spaces
+        flags = (*facts.given, *facts.doubtful)
+        for space, stated in (("flag", flags), ("given", facts.given), ("env", facts.env)):
+            values = spaces[space]
+            for name in stated:
+                fact = (space, name)
+                if fact in ruled_out:
+                    ruled_out[fact] = self.mask(fact, values.get(name))
+        by_traits = self._by_traits(facts.model, "model", state) | self._by_traits(facts.hardware, "hardware", state)
+        for fact in self._others:
+            by_traits |= self.mask(fact, state.get(*fact))
         return Watch(self, ruled_out, self._can_act & ~by_traits)
+
+    def _by_traits(self, traits: Mapping[str, Any], space: str, state: State) -> int:
+        """The rules that a model or machine rules out; launches of a batch share the mappings of their traits."""
+        kept = self._kept.get(id(traits))
+        if kept is None or kept[0] is not traits:
+            if len(self._kept) >= KEPT_AT_MOST:
+                self._kept.clear()
+            masks = [self.mask(name, state.get(*name)) for name in self._tests if name[0] == space]
+            kept = self._kept[id(traits)] = (traits, reduce(or_, masks, 0))
+        return kept[1]
 
     def mask(self, name: Name, value: Any) -> int:
         """The rules that cannot act while a fact has a value."""
@@ -106,7 +124,7 @@ class Watch:
             return
         after = self._ruled_out[name] = self._screen.mask(name, value)
         freed = before & ~after & self._possible
-        if freed >> self._place:  # the rules before this place have had their turn
+        if freed >> self._place and freed.bit_count() > FEW:  # the rules before this place have had their turn
             freed &= ~reduce(or_, self._ruled_out.values())
         self._alive = self._alive & ~after | freed
 
