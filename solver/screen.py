@@ -26,17 +26,21 @@ FEW = 4
 
 
 class Screen:
-    """The conditions of a program that look at a single fact, by fact."""
+    """The conditions of a program that look at a single fact, by fact, and those that look at one model or machine."""
 
     def __init__(self, program: Program) -> None:
         tests: dict[str, tuple[Name, Evaluator, int]] = {}
+        self._of_traits: dict[str, list[tuple[Evaluator, int]]] = {"model": [], "hardware": []}
         never = 0
         for place, rule in enumerate(program.rules):
             for node in conditions_of(rule):
                 names = names_in(node)
                 if not names and not evaluator(node, program.tables)(_Only(None)):
                     never |= 1 << place
-                if len(names) == 1 and names[0][0] in READ_AT_ONCE:
+                spaces = {space for space, _ in names}
+                if len(names) > 1 and len(spaces) == 1 and spaces <= self._of_traits.keys():
+                    self._of_traits[names[0][0]].append((evaluator(node, program.tables), 1 << place))
+                elif len(names) == 1 and names[0][0] in READ_AT_ONCE:
                     key = repr(node)
                     name, test, mask = tests.get(key) or (names[0], evaluator(node, program.tables), 0)
                     tests[key] = (name, test, mask | 1 << place)
@@ -73,6 +77,7 @@ class Screen:
             if len(self._kept) >= KEPT_AT_MOST:
                 self._kept.clear()
             masks = [self.mask(name, state.get(*name)) for name in self._tests if name[0] == space]
+            masks += [mask for test, mask in self._of_traits[space] if _is_false(test(state))]
             kept = self._kept[id(traits)] = (traits, reduce(or_, masks, 0))
         return kept[1]
 
@@ -94,8 +99,7 @@ class Screen:
         state = _Only(value)
         found = 0
         for test, mask in self._tests[name]:
-            holds = test(state)
-            if type(holds) is not Unknown and not holds:
+            if _is_false(test(state)):
                 found |= mask
         return found
 
@@ -127,6 +131,10 @@ class Watch:
         if freed >> self._place and freed.bit_count() > FEW:  # the rules before this place have had their turn
             freed &= ~reduce(or_, self._ruled_out.values())
         self._alive = self._alive & ~after | freed
+
+
+def _is_false(value: Any) -> bool:
+    return type(value) is not Unknown and not value
 
 
 class _Only:

@@ -49,8 +49,8 @@ PLACEHOLDER = re.compile(r"<[A-Za-z][\w ./:-]*>")
 _PROCESS = re.compile(r"[<>]\(")
 _OPERATOR = re.compile(r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
 _PLAIN = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>]+")
-_SIMPLE = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>#][^ \t\r\n\\'\"`$|&;()<>]*(?=[ \t\n]|\Z)")
-"""A whole word that is one plain piece, as nearly all are."""
+_PLAIN_LINE = re.compile(r"[^\r\n\\'\"`$|&;()<>#]*")
+_PLAIN_WORD = re.compile(r"[^ \t]+")
 _QUOTED = re.compile(r"[^\"\\`$]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SPECIAL = re.compile(r"[0-9@*#?$!-]")
@@ -62,6 +62,8 @@ REDIRECTIONS = ("<", ">")
 
 def tokens(text: str) -> list[Token]:
     """Split shell text. A quote, `${` or `$(` that is never closed is refused."""
+    if _PLAIN_LINE.fullmatch(text):
+        return [_plain_token(match[0], match.start()) for match in _PLAIN_WORD.finditer(text)]
     found: list[Token] = []
     awaited: list[tuple[str, bool]] = []
     at = 0
@@ -70,12 +72,8 @@ def tokens(text: str) -> list[Token]:
         if blank:
             at = blank.end()
             continue
-        simple = _SIMPLE.match(text, at)
-        operator = "" if simple else _operator(text, at)
-        if simple:
-            token = Token("word", simple[0], at, simple.end(), (Piece("text", simple[0], simple[0], at, False),))
-        else:
-            token = Token("operator", operator, at, at + len(operator)) if operator else _word(text, at)
+        operator = _operator(text, at)
+        token = Token("operator", operator, at, at + len(operator)) if operator else _word(text, at)
         if found and token.kind == "word" and found[-1].text in ("<<", "<<-"):
             awaited.append(("".join(p.text for p in token.pieces), found[-1].text == "<<-"))
         found.append(token)
@@ -85,6 +83,10 @@ def tokens(text: str) -> list[Token]:
                 at = _document(text, at, ending, tabs, found)
             awaited = []
     return found
+
+
+def _plain_token(word: str, start: int) -> Token:
+    return Token("word", word, start, start + len(word), (Piece("text", word, word, start, False),))
 
 
 def _operator(text: str, at: int) -> str:
