@@ -1,16 +1,15 @@
 """Launches a second of `validate --batch` on one core, and what one costs as a share of `python -c pass`.
 
 usage: python benchmarks/batch.py [--runs N] [--lines N] [--check]
-The launches are the recorded ones (`tests/oracle/launches.jsonl`): four releases, all models and machines, each once, as shell
-text. Times are CPU times of the whole process, its start included. `--check` exits 1 when a launch costs more than a
-twentieth of an empty Python (the median of the runs, both measured in turn).
+The launches are the recorded ones (`tests/oracle/launches.jsonl`): four releases, all models and machines, each once,
+as shell text. Times are CPU times of the whole process, its start included. `--check` exits 1 when a launch costs more
+than a twentieth of an empty Python (the median of the runs, both measured in turn).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import statistics
 import subprocess
@@ -23,11 +22,11 @@ FLAGWISE = str(Path(sys.executable).with_name("flagwise"))
 LIMIT = 1 / 20
 
 
-def write_batch(path: str, lines: int) -> int:
+def write_batch(path: Path, lines: int) -> int:
     """Write up to so many launches as a batch file, spread evenly over the recorded ones; how many they are."""
     rows = [json.loads(line) for line in LAUNCHES.read_text(encoding="utf-8").splitlines()]
     step = max(1, len(rows) // lines)
-    with open(path, "w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8") as file:
         for row in rows[::step][:lines]:
             command = f"python -m sglang.launch_server --model-path /models/{row['model']} {row['args']}"
             where = {"model": row["model"], "hardware": row["hardware"], "engine_version": row["release"]}
@@ -49,15 +48,12 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=6000)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    handle, path = tempfile.mkstemp(suffix=".jsonl")
-    os.close(handle)
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "batch.jsonl"
         count = write_batch(path, options.lines)
-        command, baseline = [FLAGWISE, "validate", "--batch", path], [sys.executable, "-c", "pass"]
+        command, baseline = [FLAGWISE, "validate", "--batch", str(path)], [sys.executable, "-c", "pass"]
         cpu_seconds(command)
         pairs = [(cpu_seconds(command), cpu_seconds(baseline)) for _ in range(options.runs)]
-    finally:
-        os.unlink(path)
     share = statistics.median(batch / count / empty for batch, empty in pairs)
     rates = sorted(count / batch for batch, _ in pairs)
     print(f"{count} launches: {statistics.median(rates):.0f} a second ({rates[0]:.0f} to {rates[-1]:.0f});")

@@ -9,9 +9,10 @@ import msgspec
 
 from solver.compiled import Program
 from solver.conditions import Evaluator
+from solver.decisions import Resolver
 from solver.facts import Facts
 from solver.nodes import names_in
-from solver.pipeline import RULE, Fired, Outcome, Resolver, plain, run
+from solver.pipeline import RULE, Fired, Outcome, plain, run
 from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
 from solver.store import Store
@@ -60,6 +61,7 @@ def check(
         outcomes: tuple[Outcome, ...] = (first,)
         labels: tuple[str, ...] = ("",)
     else:
+        resolver.more_follow = True
         outcomes = tuple(run(resolver, _with_hardware(facts, c.hardware), estimates) for c in split)
         labels = tuple(c.name for c in split)
     findings = [

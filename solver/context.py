@@ -9,11 +9,11 @@ import msgspec
 
 from solver.check import Case, Result, check
 from solver.compiled import Program
+from solver.decisions import Resolver
 from solver.errors import RequestError
 from solver.estimates import Figure, estimates_for
 from solver.facts import Facts
 from solver.launch import Launch
-from solver.pipeline import Resolver
 from solver.problems import Problem
 from solver.reading import Reading, read_flags
 from solver.records import Traits
@@ -106,9 +106,10 @@ def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup 
 
     `lookup` is shared by the launches of a batch.
     """
-    lookup = lookup or Lookup(store.index)
     release, release_from, notes = choose_release(store.index, options.engine_version, launch)
     resolver = resolver_for(store, release, options.engine_version if release_from == FORK else None)
+    resolver.more_follow = resolver.more_follow or lookup is not None
+    lookup = lookup or Lookup(store.index)
     program = resolver.program
     words = launch.words if launch else ()
     reading = read_flags(

@@ -11,9 +11,9 @@ import msgspec
 from solver.check import Result, check
 from solver.compiled import Program
 from solver.context import Context, Options, build
+from solver.decisions import Resolver
 from solver.launch import read_argv
 from solver.oracle import DECIDED
-from solver.pipeline import Resolver
 from solver.records import Finding
 from solver.store import Store
 

@@ -15,13 +15,9 @@ def walk(node: Node) -> Iterator[Node]:
     """The node and all nodes below it."""
     yield node
     for child in node[1:] if node[0] != "lit" else ():
-        if isinstance(child, list):
-            if child and isinstance(child[0], str) and child[0] in _KINDS:
-                yield from walk(child)
-            else:
-                for item in child:
-                    if isinstance(item, list) and item and isinstance(item[0], str) and item[0] in _KINDS:
-                        yield from walk(item)
+        if isinstance(child, list) and child:
+            for part in child if isinstance(child[0], list) else (child,):
+                yield from walk(part)
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
@@ -42,12 +38,18 @@ def inlined(node: Node, lets: Mapping[str, Node]) -> Node:
     return rebuilt(node, lambda child: inlined(child, lets))
 
 
-_KINDS = frozenset(
-    "lit name table release var and or not bin if list index cmp call any all set".split()  # noqa: SIM905  # shorter
-)  # first item of every node
-
-
 def names_in(node: Node) -> tuple[tuple[str, str], ...]:
     """The (namespace, name) pairs that a node mentions, in order, without repeats."""
-    found = {(n[1], n[2]): None for n in walk(node) if n[0] == "name"}
+    found: dict[tuple[str, str], None] = {}
+    _add_names(node, found)
     return tuple(found)
+
+
+def _add_names(node: Node, found: dict[tuple[str, str], None]) -> None:
+    if node[0] == "name":
+        found[(node[1], node[2])] = None
+    elif node[0] != "lit":
+        for child in node[1:]:
+            if type(child) is list and child:
+                for part in child if type(child[0]) is list else (child,):
+                    _add_names(part, found)

@@ -11,6 +11,8 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+import msgspec
+
 from solver.compiled import CompiledRule, Program, lets_of
 from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, State
@@ -29,7 +31,7 @@ class Screen:
     """The conditions of a program that look at a single fact, by fact, and those that look at one model or machine."""
 
     def __init__(self, program: Program) -> None:
-        tests: dict[str, tuple[Name, Evaluator, int]] = {}
+        tests: dict[bytes, tuple[Name, Evaluator, int]] = {}
         self._of_traits: dict[str, list[tuple[Evaluator, int]]] = {"model": [], "hardware": []}
         never = 0
         for place, rule in enumerate(program.rules):
@@ -41,7 +43,7 @@ class Screen:
                 if len(names) > 1 and len(spaces) == 1 and spaces <= self._of_traits.keys():
                     self._of_traits[names[0][0]].append((evaluator(node, program.tables), 1 << place))
                 elif len(names) == 1 and names[0][0] in READ_AT_ONCE:
-                    key = repr(node)
+                    key = msgspec.msgpack.encode(node)
                     name, test, mask = tests.get(key) or (names[0], evaluator(node, program.tables), 0)
                     tests[key] = (name, test, mask | 1 << place)
         self._can_act = (1 << len(program.rules)) - 1 & ~never
@@ -156,7 +158,8 @@ def conditions_of(rule: CompiledRule) -> list[Node]:
         acts: Node = ["or", [["and", list(b.when)] for b in rule.branches]]
     else:
         acts = ["or", [*(["not", n] for n in rule.require), *rule.forbid]]
-    return [part for node in (*rule.when, acts) for part in _conjuncts(inlined(node, lets))]
+    nodes = (*rule.when, acts)
+    return [part for node in nodes for part in _conjuncts(inlined(node, lets) if lets else node)]
 
 
 def _conjuncts(node: Node) -> list[Node]:

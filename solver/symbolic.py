@@ -17,10 +17,10 @@ import msgspec
 from solver.compiled import CompiledRule
 from solver.conditions import Unknown, evaluator
 from solver.constraints import Ban, Lazy, Level, Model
+from solver.decisions import Resolver
 from solver.facts import Facts, State
 from solver.grammar import fold_release, parse
 from solver.nodes import Node, names_in
-from solver.pipeline import Resolver
 from solver.variables import DOUBT, MAX_ROWS, Var, Variables, differs, lazily, same, settled
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from solver import __version__
 from solver.check import Resolved, Result, spelling
 from solver.compiled import Program
-from solver.conflict import Impossible, Member, Repair
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
-from solver.records import Finding, Fix, Severity, Source, Stage, Status
-from solver.solve import Point, Reason, Solution
+from solver.records import Fact, Finding, Fix, Severity, Source, Stage, Status
+
+if TYPE_CHECKING:
+    from solver.conflict import Impossible, Member, Repair
+    from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"
 
@@ -42,14 +44,6 @@ class Engine(msgspec.Struct, frozen=True):
     source: str = msgspec.field(name="from")
 
 
-class FactData(msgspec.Struct, frozen=True):
-    """A value with its origin: given, default, a rule's id, trait, computed, request, unknown."""
-
-    name: str
-    value: Any
-    origin: str
-
-
 class FixData(msgspec.Struct, frozen=True, omit_defaults=True):
     """One way out, in the release's spellings."""
 
@@ -72,7 +66,7 @@ class FindingData(msgspec.Struct, frozen=True):
     flags: tuple[str, ...]
     env: tuple[str, ...]
     message: str
-    because: tuple[FactData, ...]
+    because: tuple[Fact, ...]
     conditional_on: tuple[str, ...]
     after: str | None
     span: tuple[int, int] | None
@@ -146,7 +140,7 @@ def finding_data(finding: Finding, program: Program) -> FindingData:
         flags=finding.flags,
         env=finding.env,
         message=finding.message,
-        because=tuple(FactData(f.name, f.value, f.origin) for f in finding.because),
+        because=finding.because,
         conditional_on=finding.conditional_on,
         after=finding.after,
         span=(finding.span.start, finding.span.end) if finding.span else None,

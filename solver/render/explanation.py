@@ -7,8 +7,8 @@ from typing import Any
 
 from solver import options
 from solver.compiled import Program
+from solver.decisions import mentioned
 from solver.errors import RequestError
-from solver.pipeline import mentioned
 from solver.records import Example, Rule
 from solver.render.text import fix_text, source_text, wrapped
 from solver.store import Index, Store
