@@ -132,7 +132,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
     if left_open and (rule.severity != "error" or not _looks_at_open_flag(fired)):
         return None
     program = resolver.program
-    values = {**_message_values(rule, outcome, program), **fired.values}
+    values = _message_values(rule, fired, outcome, program)
     names = flags_of(rule, fired)
     return Finding(
         rule=rule.id,
@@ -174,19 +174,18 @@ def _demands(fired: Fired, name: str) -> bool:
 
 def spelling(program: Program, flag_id: str) -> str:
     """The canonical long spelling of a flag in a release; an id the release does not have is shown dashed."""
-    form = program.flags.get(flag_id)
-    long = [s for s in form.spellings if s.startswith("--")] if form else []
-    return long[0] if long else f"--{flag_id.replace('_', '-')}"
+    return program.long_spellings.get(flag_id) or f"--{flag_id.replace('_', '-')}"
 
 
-def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str, Any]:
-    values: dict[str, Any] = {"release": program.release}
-    for hole in holes(" ".join((rule.message, rule.title))):
+def _message_values(rule: Rule, fired: Fired, outcome: Outcome, program: Program) -> dict[str, Any]:
+    """What the holes of a message stand for: the values when the rule fired, else those in the end."""
+    values: dict[str, Any] = {"release": program.release, **fired.values}
+    for hole in (*holes(rule.message), *holes(rule.title)):
         space, _, name = hole.partition(".")
         if space == "spell":
             values[hole] = spelling(program, name)
-        elif name:
-            values.setdefault(hole, plain(outcome.state.get(space, name)))
+        elif name and hole not in values:
+            values[hole] = plain(outcome.state.get(space, name))
     return values
 
 

@@ -84,6 +84,12 @@ class Program(msgspec.Struct, frozen=True, dict=True):
         return {name: form.default for name, form in self.env.items()}
 
     @cached_property
+    def long_spellings(self) -> dict[str, str]:
+        """Flag -> its first long spelling."""
+        found = ((i, next((s for s in form.spellings if s.startswith("--")), None)) for i, form in self.flags.items())
+        return {flag_id: spelling for flag_id, spelling in found if spelling}
+
+    @cached_property
     def places(self) -> dict[str, int]:
         """Where each flag stands in the release's parser."""
         return {flag_id: place for place, flag_id in enumerate(self.flags)}
