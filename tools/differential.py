@@ -6,8 +6,8 @@ usage: python tools/differential.py run --harness ORACLE.py --envs DIR --models 
 
 Launches come from tools/generate_launches.py. `run` wants one environment per release (DIR/v0.5.10/bin/python) and one
 folder per checkpoint (org--name with config.json). It groups by machine and environment, since each new pair costs an
-import of the engine. `keep` and `compare` need neither; with `--models`, each line of FILE is one launch with the verdicts
-of several releases (`oracle/expected/cases.jsonl`).
+import of the engine. `keep` and `compare` need neither; with `--models` each line of FILE is one launch with the
+verdicts of several releases (`oracle/expected/cases.jsonl`).
 """
 
 from __future__ import annotations
