@@ -1,4 +1,4 @@
-"""A launch + the launches on record for its model's architecture -> whether it ran, what ran nearest to it, what never did."""
+"""A launch + the launches on record for its model's architecture -> whether it ran, what ran nearest, what never."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
 
     incidental: tuple[str, ...]
     amounts: tuple[str, ...]
+    jobs: tuple[str, ...]
     same: dict[str, dict[str, Any]]
     records: tuple[Ran, ...]
 
@@ -106,7 +107,7 @@ def machine_of(hardware: Mapping[str, Any]) -> str | None:
 
 
 def in_scope(records: Iterable[Ran], model: str | None, machine: str | None) -> tuple[Scope, tuple[Ran, ...]]:
-    """The closest kind of record there is: the same model before the same architecture, this kind of machine before others."""
+    """The closest kind of record there is: this kind of machine before others, the model before its architecture."""
     kept = tuple(records)
     kinds: tuple[tuple[Scope, tuple[Ran, ...]], ...] = (
         ("model and machine", tuple(r for r in kept if r.model == model and r.machine == machine)),
@@ -117,7 +118,14 @@ def in_scope(records: Iterable[Ran], model: str | None, machine: str | None) -> 
     return next((kind for kind in kinds if kind[1]), kinds[-1])
 
 
-def differences(here: Mapping[str, Any], there: Mapping[str, Any], effective: Mapping[str, Any]) -> tuple[Difference, ...]:
+def same_job(part: Part, choices: Mapping[str, Any]) -> tuple[Ran, ...]:
+    """The records of servers that do what this one does."""
+    return tuple(r for r in part.records if all(r.choices.get(n) == choices.get(n) for n in part.jobs))
+
+
+def differences(
+    here: Mapping[str, Any], there: Mapping[str, Any], effective: Mapping[str, Any]
+) -> tuple[Difference, ...]:
     """What differs. A value that the launch leaves out and the engine takes by itself is no difference."""
     return tuple(
         Difference(name, here.get(name), there.get(name))
@@ -136,7 +144,7 @@ def support_of(context: Context, result: Result) -> Support | None:
     choices, amounts = split(facts.given, facts.env, program.flags, program.env, part)
     effective = {name: value.value for name, value in result.resolved.items()}
     machine = machine_of(facts.hardware)
-    scope, records = in_scope(part.records, facts.model.get("id"), machine)
+    scope, records = in_scope(same_job(part, choices) or part.records, facts.model.get("id"), machine)
     order = {r.version: n for n, r in enumerate(context.index.releases)}
     here = order.get(context.release, 0)
 
@@ -144,11 +152,12 @@ def support_of(context: Context, result: Result) -> Support | None:
         return len(near.differs), len(near.amounts), abs(order.get(near.ran.release, 0) - here), near.ran.id
 
     found = [
-        Nearest(r, differences(choices, r.choices, effective), differences(amounts, r.amounts, effective)) for r in records
+        Nearest(r, differences(choices, r.choices, effective), differences(amounts, r.amounts, effective))
+        for r in records
     ]
     same_kind = [r.choices for r in part.records if machine is None or r.machine == machine]
     unseen = tuple(n for n, v in choices.items() if not any(c.get(n) == v for c in same_kind))
-    pairs = [p for p in combinations([n for n in choices if n not in unseen], 2)] if same_kind else []
+    pairs = list(combinations([n for n in choices if n not in unseen], 2)) if same_kind else []
     return Support(
         architecture=architecture,
         machine=machine,

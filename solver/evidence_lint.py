@@ -32,7 +32,7 @@ def _repeated(knowledge: Knowledge) -> Iterator[str]:
 
 def _compare(knowledge: Knowledge) -> Iterator[str]:
     how = knowledge.compare
-    for name in (*how.incidental, *how.amounts, *how.same):
+    for name in (*how.incidental, *how.amounts, *how.jobs, *how.same):
         known = name[4:] in knowledge.env if name.startswith("env.") else name in knowledge.flags
         if not known:
             yield f"compare.yaml names the unknown {name}"

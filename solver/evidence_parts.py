@@ -11,6 +11,7 @@ from solver.evidence import Part, Ran, machine_of, split
 from solver.launch import read_argv
 from solver.reading import read_flags
 from solver.traits.hardware import hardware_of
+from solver.unknown import read_env
 
 if TYPE_CHECKING:
     from solver.compiled import Program
@@ -27,7 +28,7 @@ def evidence_parts(knowledge: Knowledge, programs: Mapping[str, Program]) -> dic
         architecture = knowledge.models[record.model].traits["architecture"]
         found.setdefault(architecture, []).append(_ran(record, knowledge, programs[record.release]))
     how = knowledge.compare
-    return {a: Part(how.incidental, how.amounts, how.same, tuple(records)) for a, records in found.items()}
+    return {a: Part(how.incidental, how.amounts, how.jobs, how.same, tuple(records)) for a, records in found.items()}
 
 
 def _ran(record: Evidence, knowledge: Knowledge, program: Program) -> Ran:
@@ -35,8 +36,9 @@ def _ran(record: Evidence, knowledge: Knowledge, program: Program) -> Ran:
         hardware = hardware_of(record.hardware, knowledge.hardware)
     except RequestError as error:
         raise KnowledgeError(f"evidence {record.id}: {error}") from None
-    given = read_flags(read_argv(shlex.split(record.args)).words, program.flags).given
-    choices, amounts = split(given, record.env, program.flags, program.env, knowledge.compare)
+    launch = read_argv(shlex.split(record.args), env=record.env)
+    given = read_flags(launch.words, program.flags).given
+    choices, amounts = split(given, read_env(program, launch), program.flags, program.env, knowledge.compare)
     return Ran(
         id=record.id,
         kind=record.kind,

@@ -235,6 +235,7 @@ class Compare(Strict, frozen=True):
 
     incidental: tuple[str, ...] = ()
     amounts: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
     same: dict[str, dict[str, Any]] = {}
 
 

@@ -12,10 +12,9 @@ from solver.check import Resolved, Result, spelling
 from solver.compiled import Program
 from solver.conflict import Impossible, Member, Repair
 from solver.context import Context
-from solver.evidence import Nearest, Scope, support_of
 from solver.handoff.command import argv_of, shell_of
 from solver.records import Finding, Fix, Severity, Source, Stage, Status
-from solver.render.evidence import named, typed
+from solver.render.evidence_data import EvidenceData, evidence_data
 from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"
@@ -89,43 +88,6 @@ class AssumedData(msgspec.Struct, frozen=True):
     why: str
 
 
-class DifferenceData(msgspec.Struct, frozen=True):
-    """A flag or variable in which a launch and a record differ; null: left out."""
-
-    flag: str
-    here: Any
-    there: Any
-
-
-class NearestData(msgspec.Struct, frozen=True):
-    """A launch on record. `dated`: its release was worked out; `differs`: its other choices; `amounts`: its other quantities."""
-
-    id: str
-    kind: str
-    release: str
-    dated: bool
-    model: str
-    hardware: str
-    source: str
-    note: str | None
-    differs: tuple[DifferenceData, ...]
-    amounts: tuple[DifferenceData, ...]
-
-
-class EvidenceData(msgspec.Struct, frozen=True):
-    """What is on record about a launch (docs/evidence.md). `ran`: these choices ran for this model on this kind of machine."""
-
-    architecture: str
-    machine: str | None
-    scope: Scope
-    records: int
-    ran: bool
-    nearest: NearestData | None
-    unseen: tuple[str, ...]
-    pairs: int
-    unseen_pairs: tuple[tuple[str, str], ...]
-
-
 class ResultData(msgspec.Struct, frozen=True):
     """What `validate --format json` prints, and each line of `--batch` (there with the line's `id`)."""
 
@@ -160,37 +122,6 @@ def result_data(context: Context, result: Result) -> dict[str, Any]:
     )
     built: dict[str, Any] = msgspec.to_builtins(data)
     return built
-
-
-def evidence_data(context: Context, result: Result) -> EvidenceData | None:
-    """What is on record about a launch; null while the model's architecture is not known."""
-    support = support_of(context, result)
-    if support is None:
-        return None
-    program = context.resolver.program
-    return EvidenceData(
-        architecture=support.architecture,
-        machine=support.machine,
-        scope=support.scope,
-        records=support.records,
-        ran=support.ran,
-        nearest=_nearest(support.nearest, program) if support.nearest else None,
-        unseen=tuple(typed(n, support.choices[n], program) for n in support.unseen),
-        pairs=support.pairs,
-        unseen_pairs=tuple(
-            (typed(a, support.choices[a], program), typed(b, support.choices[b], program))
-            for a, b in support.unseen_pairs
-        ),
-    )
-
-
-def _nearest(near: Nearest, program: Program) -> NearestData:
-    ran = near.ran
-    return NearestData(
-        *(ran.id, ran.kind, ran.release, ran.dated, ran.model, ran.hardware, ran.source, ran.note),
-        differs=tuple(DifferenceData(named(d.flag, program), d.here, d.there) for d in near.differs),
-        amounts=tuple(DifferenceData(named(d.flag, program), d.here, d.there) for d in near.amounts),
-    )
 
 
 def _head(context: Context) -> dict[str, Any]:
@@ -255,6 +186,7 @@ def solution_data(context: Context, goal: str, answer: Solution) -> dict[str, An
         "goal": goal,
         **emit_data(context, answer),
         "findings": [finding_data(f, program) for f in answer.result.findings],
+        "evidence": evidence_data(msgspec.structs.replace(context, facts=answer.facts), answer.result),
         "assumed": _assumed(context),
     }
 

@@ -40,7 +40,8 @@ def support_lines(support: Support, release: str, program: Program) -> list[str]
     where = _where(near, release)
     if support.ran:
         amounts = f", with {_other(near.amounts, program)}" if near.amounts else ""
-        lines = [f"evidence: these choices ran: {where}{amounts}"]
+        what = "these choices ran with other amounts" if near.amounts else "this exact set ran"
+        lines = [f"evidence: {what}: {where}{amounts}"]
     else:
         alone = support.machine and not support.scope.endswith("machine")
         none = f" (none on {support.machine} is)" if alone else ""
@@ -79,6 +80,7 @@ def _never(support: Support, program: Program) -> list[str]:
     if support.unseen_pairs:
         shown = support.unseen_pairs[:SHOWN]
         pairs = [" with ".join(typed(n, support.choices[n], program) for n in pair) for pair in shown]
-        rest = f", and so for {len(support.unseen_pairs) - SHOWN} more pairs" if len(support.unseen_pairs) > SHOWN else ""
+        more = len(support.unseen_pairs) - len(shown)
+        rest = f", nor {more} more pairs" if more else ""
         lines.append(f"{where} has together {'; '.join(pairs)}{rest}")
     return lines

@@ -1,0 +1,85 @@
+"""What is on record about a launch -> plain JSON data (the key `evidence` of docs/json.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from solver.check import Result
+from solver.compiled import Program
+from solver.context import Context
+from solver.evidence import Difference, Nearest, Scope, support_of
+from solver.render.evidence import named, typed
+
+
+class DifferenceData(msgspec.Struct, frozen=True):
+    """A flag or variable in which a launch and a record differ; null: left out."""
+
+    flag: str
+    here: Any
+    there: Any
+
+
+class NearestData(msgspec.Struct, frozen=True):
+    """A launch on record. `dated`: its release was worked out; `differs`, `amounts`: its other choices and amounts."""
+
+    id: str
+    kind: str
+    release: str
+    dated: bool
+    model: str
+    hardware: str
+    source: str
+    note: str | None
+    differs: tuple[DifferenceData, ...]
+    amounts: tuple[DifferenceData, ...]
+
+
+class EvidenceData(msgspec.Struct, frozen=True):
+    """What is on record about a launch. `ran`: these choices ran for this model on this kind of machine."""
+
+    architecture: str
+    machine: str | None
+    scope: Scope
+    records: int
+    ran: bool
+    nearest: NearestData | None
+    unseen: tuple[str, ...]
+    pairs: int
+    unseen_pairs: tuple[tuple[str, str], ...]
+
+
+def evidence_data(context: Context, result: Result) -> EvidenceData | None:
+    """What is on record about a launch; null while the model's architecture is not known."""
+    support = support_of(context, result)
+    if support is None:
+        return None
+    program = context.resolver.program
+    return EvidenceData(
+        architecture=support.architecture,
+        machine=support.machine,
+        scope=support.scope,
+        records=support.records,
+        ran=support.ran,
+        nearest=_nearest(support.nearest, program) if support.nearest else None,
+        unseen=tuple(typed(n, support.choices[n], program) for n in support.unseen),
+        pairs=support.pairs,
+        unseen_pairs=tuple(
+            (typed(a, support.choices[a], program), typed(b, support.choices[b], program))
+            for a, b in support.unseen_pairs
+        ),
+    )
+
+
+def _nearest(near: Nearest, program: Program) -> NearestData:
+    ran = near.ran
+    return NearestData(
+        *(ran.id, ran.kind, ran.release, ran.dated, ran.model, ran.hardware, ran.source, ran.note),
+        differs=_differences(near.differs, program),
+        amounts=_differences(near.amounts, program),
+    )
+
+
+def _differences(found: tuple[Difference, ...], program: Program) -> tuple[DifferenceData, ...]:
+    return tuple(DifferenceData(named(d.flag, program), d.here, d.there) for d in found)
