@@ -20,7 +20,7 @@ from solver.records import Release, Rule, TraitForm, Traits
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from solver.evidence import Part
+    from solver.evidence import Part, Ran
 
 FORMAT = 10
 """Raised whenever the layout of the cache changes."""
@@ -112,6 +112,11 @@ class Index:
             return Part((), (), (), {}, ())
         found: Part = self._part(f"evidence-{architecture}", Part)
         return found
+
+    def record(self, ident: str) -> Ran | None:
+        """One launch on record by its id, whatever its architecture."""
+        records = (r for architecture in self.core.evidence for r in self.evidence(architecture).records)
+        return next((r for r in records if r.id == ident), None)
 
     @property
     def known_flags(self) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -1,4 +1,4 @@
-"""Launches on record: that no rule contradicts them, that they are found again, and that their absence is no finding."""
+"""Launches on record: no rule contradicts them, they are found again, and their absence is no finding."""
 
 from __future__ import annotations
 
@@ -216,9 +216,7 @@ def test_absence_is_told_and_changes_neither_verdict_nor_status(flagwise: Callab
 
 def test_the_json_result_has_the_same(flagwise: Callable[..., Run]) -> None:
     args = f"{SUPER} --page-size 64"
-    run = validate(
-        flagwise, "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "4xb200-sxm", args, "--format", "json"
-    )
+    run = validate(flagwise, "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "4xb200-sxm", args, "--format", "json")
     evidence = json.loads(run.out)["evidence"]
     assert evidence["ran"] is False
     assert evidence["nearest"]["differs"] == [{"flag": "--page-size", "here": 64, "there": None}]

@@ -6,7 +6,7 @@ from typing import Any
 
 from solver.check import spelling
 from solver.compiled import Program
-from solver.evidence import Difference, Nearest, Support
+from solver.evidence import Difference, Nearest, Ran, Support
 from solver.handoff.command import flag_words
 from solver.words import listed, say
 
@@ -30,6 +30,16 @@ def typed(name: str, value: Any, program: Program) -> str:
     if name.startswith("env."):
         return f"{name[4:]}={say(value)}"
     return " ".join(flag_words(program.flags[name], value)) or named(name, program)
+
+
+def record_lines(ran: Ran, program: Program) -> list[str]:
+    """A launch on record in the spellings of its own release: what ran, where, and where that is written."""
+    about = "about " if ran.dated else ""
+    lines = [f"{ran.id}: {KINDS[ran.kind]}", f"{ran.model} on {ran.hardware} under SGLang {about}{ran.release}"]
+    for what, values in (("choices", ran.choices), ("amounts", ran.amounts)):
+        flags = [typed(n, v, program) for n, v in sorted(values.items())]
+        lines.append(f"{what}: {' '.join(flags) or 'none'}")
+    return [*lines, f"source: {ran.source}" + (f" ({ran.note})" if ran.note else "")]
 
 
 def support_lines(support: Support, release: str, program: Program) -> list[str]:
