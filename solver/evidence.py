@@ -62,9 +62,10 @@ class Nearest(msgspec.Struct, frozen=True):
 
 
 class Support(msgspec.Struct, frozen=True):
-    """What is on record about a launch. `seen` and the unseen ones are about its architecture on this kind of machine.
+    """What is on record about a launch. `unseen` and `pairs` are about its architecture on this kind of machine.
 
-    `unseen`: choices that no such record makes; `unseen_pairs`: pairs of choices that occur, but in no record together.
+    `unseen`: choices that no such record makes; `pairs`: each two of the others with the record that makes both (this
+    model and the nearest release first), or None.
     """
 
     architecture: str
@@ -74,8 +75,11 @@ class Support(msgspec.Struct, frozen=True):
     nearest: Nearest | None
     choices: dict[str, Any]
     unseen: tuple[str, ...]
-    pairs: int
-    unseen_pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str, Ran | None], ...]
+
+    @property
+    def unseen_pairs(self) -> tuple[tuple[str, str], ...]:
+        return tuple((one, other) for one, other, ran in self.pairs if ran is None)
 
     @property
     def ran(self) -> bool:
@@ -148,24 +152,30 @@ def support_of(context: Context, result: Result) -> Support | None:
     order = {r.version: n for n, r in enumerate(context.index.releases)}
     here = order.get(context.release, 0)
 
-    def distance(near: Nearest) -> tuple[int, int, int, str]:
-        return len(near.differs), len(near.amounts), abs(order.get(near.ran.release, 0) - here), near.ran.id
+    def far(ran: Ran) -> int:
+        return abs(order.get(ran.release, 0) - here)
 
     found = [
         Nearest(r, differences(choices, r.choices, effective), differences(amounts, r.amounts, effective))
         for r in records
     ]
-    same_kind = [r.choices for r in part.records if machine is None or r.machine == machine]
-    unseen = tuple(n for n, v in choices.items() if not any(c.get(n) == v for c in same_kind))
-    pairs = list(combinations([n for n in choices if n not in unseen], 2)) if same_kind else []
+    same_kind = [r for r in part.records if machine is None or r.machine == machine]
+    same_kind.sort(key=lambda r: (r.model != facts.model.get("id"), far(r), r.id))
+    unseen = tuple(n for n, v in choices.items() if not any(r.choices.get(n) == v for r in same_kind))
+    occurring = [n for n in choices if n not in unseen] if same_kind else []
     return Support(
         architecture=architecture,
         machine=machine,
         scope=scope,
         records=len(records),
-        nearest=min(found, key=distance, default=None),
+        nearest=min(found, key=lambda n: (len(n.differs), len(n.amounts), far(n.ran), n.ran.id), default=None),
         choices=choices,
         unseen=unseen if same_kind else (),
-        pairs=len(pairs),
-        unseen_pairs=tuple(p for p in pairs if not any(all(c.get(n) == choices[n] for n in p) for c in same_kind)),
+        pairs=tuple((*pair, _together(pair, choices, same_kind)) for pair in combinations(occurring, 2)),
     )
+
+
+def _together(pair: tuple[str, str], choices: Mapping[str, Any], records: Iterable[Ran]) -> Ran | None:
+    one, other = pair
+    wanted = choices[one], choices[other]
+    return next((r for r in records if (r.choices.get(one), r.choices.get(other)) == wanted), None)

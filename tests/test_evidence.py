@@ -221,6 +221,8 @@ def test_the_json_result_has_the_same(flagwise: Callable[..., Run]) -> None:
     assert evidence["ran"] is False
     assert evidence["nearest"]["differs"] == [{"flag": "--page-size", "here": 64, "there": None}]
     assert evidence["unseen"] == ["--page-size 64"]
+    pair = {"choices": ["--tensor-parallel-size 4", "--disable-radix-cache"], "record": "ci-nemotron3-super-nvfp4"}
+    assert evidence["pairs"] == [pair | {"release": "0.5.12"}]
     nothing = validate(flagwise, "someone/else", "4xh100-sxm", "--tp 4", "--format", "json")
     assert json.loads(nothing.out)["evidence"] is None
 

@@ -36,6 +36,14 @@ class NearestData(msgspec.Struct, frozen=True):
     amounts: tuple[DifferenceData, ...]
 
 
+class PairData(msgspec.Struct, frozen=True):
+    """Two choices of the launch, and the record on this kind of machine (with its release) that makes both, or null."""
+
+    choices: tuple[str, str]
+    record: str | None
+    release: str | None
+
+
 class EvidenceData(msgspec.Struct, frozen=True):
     """What is on record about a launch. `ran`: these choices ran for this model on this kind of machine."""
 
@@ -46,8 +54,7 @@ class EvidenceData(msgspec.Struct, frozen=True):
     ran: bool
     nearest: NearestData | None
     unseen: tuple[str, ...]
-    pairs: int
-    unseen_pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[PairData, ...]
 
 
 def evidence_data(context: Context, result: Result) -> EvidenceData | None:
@@ -56,6 +63,10 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
     if support is None:
         return None
     program = context.resolver.program
+
+    def choice(name: str) -> str:
+        return typed(name, support.choices[name], program)
+
     return EvidenceData(
         architecture=support.architecture,
         machine=support.machine,
@@ -63,11 +74,9 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
         records=support.records,
         ran=support.ran,
         nearest=_nearest(support.nearest, program) if support.nearest else None,
-        unseen=tuple(typed(n, support.choices[n], program) for n in support.unseen),
-        pairs=support.pairs,
-        unseen_pairs=tuple(
-            (typed(a, support.choices[a], program), typed(b, support.choices[b], program))
-            for a, b in support.unseen_pairs
+        unseen=tuple(map(choice, support.unseen)),
+        pairs=tuple(
+            PairData((choice(a), choice(b)), r.id if r else None, r.release if r else None) for a, b, r in support.pairs
         ),
     )
 
