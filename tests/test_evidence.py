@@ -12,6 +12,7 @@ import pytest
 
 from solver.answer import solve
 from solver.context import Context, Options, build, check_context
+from solver.engines import csp
 from solver.evidence import Support, differences, split, support_of
 from solver.evidence_lint import HUB, contradictions, evidence_complaints
 from solver.evidence_parts import evidence_parts
@@ -20,7 +21,8 @@ from solver.knowledge import Knowledge, load
 from solver.launch import read_argv, read_command
 from solver.nearness import records_near
 from solver.records import Evidence, Source
-from solver.solve import Solution
+from solver.render.evidence import typed
+from solver.solve import Solution, best_of, problem_of
 from solver.store import Store, default_root
 from tests.conftest import SHARED, Run
 
@@ -227,6 +229,16 @@ def test_the_json_result_has_the_same(flagwise: Callable[..., Run]) -> None:
     assert json.loads(nothing.out)["evidence"] is None
 
 
+def test_a_flag_that_the_release_no_longer_has_is_still_told(store: Store) -> None:
+    """Records of older releases have flags that 0.5.23 has not; they are shown all the same."""
+    program = store.program("0.5.23")
+    records = [r for a in store.index.core.evidence for r in store.index.evidence(a).records]
+    choices = {(n, json.dumps(v)) for r in records for n, v in {**r.choices, **r.amounts}.items()}
+    gone = [(n, json.loads(v)) for n, v in choices if not n.startswith("env.") and n not in program.flags]
+    assert gone
+    assert all(typed(n, v, program).startswith(f"--{n.replace('_', '-')} ") for n, v in gone)
+
+
 # --------------------------------------------------------------------- store
 
 
@@ -284,6 +296,39 @@ def test_safest_stays_as_near_as_it_says(store: Store, request_: tuple[str, str,
     choices, _ = split(found.given, found.env, flags, env, part)
     distances = [len(differences(choices, r.choices, {})) for r in records_near(context)]
     assert level(found, "differ from the nearest launch on record") == min(distances)
+
+
+@pytest.mark.parametrize(
+    ("release", "model", "hardware", "args"),
+    [
+        ("0.5.16", "qwen3-8b", "1xgb300", "--page-size 1 --kv-cache-dtype fp8_e4m3"),
+        (
+            "0.5.16",
+            "qwen3.5-27b",
+            "1xh200-sxm",
+            f"--page-size 64 --attention-backend triton --speculative-algorithm EAGLE {MTP}",
+        ),
+        (
+            *("0.5.12", "qwen3.5-35b-a3b-fp8", "1xmi355x"),
+            f"--speculative-algorithm EAGLE {MTP} --page-size 16 --kv-cache-dtype fp8_e4m3 --fp8-gemm-backend triton "
+            "--linear-attn-backend triton --moe-runner-backend triton --speculative-moe-runner-backend triton",
+        ),
+        (
+            *("0.5.15", "deepseek-v4-flash", "4xb200-sxm"),
+            f"--tp 4 --pp-size 1 --ep 1 --speculative-algorithm EAGLE {MTP} --page-size 256 --kv-cache-dtype fp8_e4m3 "
+            "--attention-backend dsv4 --speculative-moe-runner-backend triton --fp8-gemm-backend triton "
+            "--fp4-gemm-backend flashinfer_cudnn --reasoning-parser deepseek-v4",
+        ),
+    ],
+)
+def test_both_engines_stay_equally_near(store: Store, release: str, model: str, hardware: str, args: str) -> None:
+    """The optimum over records and choices at once is that of plain enumeration."""
+    problem = problem_of(context_of(store, release, model, hardware, args), "safest")
+    enumerated, solved = csp.optimise(problem.model), best_of(problem)
+    assert enumerated is not None
+    assert solved is not None
+    assert enumerated[1] == solved[1]
+    assert all(enumerated[0][name] == solved[0][name] for name in problem.model.base)
 
 
 def test_safest_without_pins_is_a_launch_that_ran(store: Store) -> None:

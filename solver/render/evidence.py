@@ -29,7 +29,8 @@ def typed(name: str, value: Any, program: Program) -> str:
     """A flag with its value as one types it."""
     if name.startswith("env."):
         return f"{name[4:]}={say(value)}"
-    return " ".join(flag_words(program.flags[name], value)) or named(name, program)
+    form = program.flags.get(name)  # a record of another release may have a flag that this one has not
+    return " ".join(flag_words(form, value) if form else [named(name, program), say(value)]) or named(name, program)
 
 
 def record_lines(ran: Ran, program: Program) -> list[str]:
