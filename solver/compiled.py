@@ -105,6 +105,8 @@ class Core(msgspec.Struct, frozen=True):
     hub_ids: dict[str, str]
     gpu_names: dict[str, str]
     """Alias, or name as nvidia-smi prints it, in small letters -> GPU id."""
+    evidence: tuple[str, ...]
+    """The architectures that evidence is about."""
 
 
 # ------------------------------------------------------------------ compile
@@ -198,7 +200,7 @@ def compile_release(knowledge: "Knowledge", release: str) -> Program:
     )
 
 
-def index_parts(knowledge: "Knowledge", content_hash: str) -> dict[str, Any]:
+def index_parts(knowledge: "Knowledge", content_hash: str, evidence: tuple[str, ...]) -> dict[str, Any]:
     """The parts of `Index`, to be written."""
     from solver.known import known_of
 
@@ -215,6 +217,7 @@ def index_parts(knowledge: "Knowledge", content_hash: str) -> dict[str, Any]:
                 for name in (*gpu.aliases, gpu.traits.get("name"))
                 if name
             },
+            evidence=evidence,
         ),
         "known": known_of(knowledge),
         "models": knowledge.models,

@@ -13,6 +13,7 @@ from solver.check import Result
 from solver.context import Options, build, check_context
 from solver.errors import ConditionError, RequestError
 from solver.estimates import NAMES
+from solver.evidence_lint import evidence_complaints
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
@@ -35,7 +36,7 @@ def lint(knowledge: Knowledge, store: Store, only: str | None = None) -> list[st
         if not complaints and not rule.withdrawn:
             complaints = list(_examples(rule, knowledge, store))
         found += [f"{rule.id}: {c}" for c in complaints]
-    return sorted(found)
+    return sorted([*found, *evidence_complaints(knowledge, store, only)])
 
 
 # --------------------------------------------------------------------- shape

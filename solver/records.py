@@ -210,6 +210,35 @@ class TraitForm(Strict, frozen=True):
     domain: tuple[Any, ...] | None = None
 
 
+class Evidence(Strict, frozen=True):
+    """One launch that ran, as its source gives it: a test of the engine, a cookbook, a benchmark, a vendor's page.
+
+    `args` are those of the release, without what `Compare` calls incidental. `dated`: the release was worked out from
+    the date and the spellings of the source, which names none.
+    """
+
+    id: str
+    kind: Literal["ci", "cookbook", "benchmark", "docs"]
+    release: str
+    model: str
+    hardware: str
+    args: str
+    source: Source
+    checked: str
+    env: dict[str, str] = {}
+    dated: bool = False
+    note: str | None = None
+
+
+class Compare(Strict, frozen=True):
+    """What counts when a launch is held against evidence: flags by id, variables as `env.NAME`."""
+
+    incidental: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    same: dict[str, dict[str, Any]] = {}
+
+
 class Fact(msgspec.Struct, frozen=True):
     """A value and where it comes from: given, default, a rule's id, trait, assumed, unknown."""
 

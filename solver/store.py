@@ -21,19 +21,15 @@ from solver.records import Release, Rule, TraitForm, Traits
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 9
+    from solver.evidence import Part, Ran
+
+FORMAT = 10
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
 COMPILERS = (
-    "store.py",
-    "compiled.py",
-    "grammar.py",
-    "conditions.py",
-    "nodes.py",
-    "records.py",
-    "knowledge.py",
-    "known.py",
+    *("store.py", "compiled.py", "grammar.py", "conditions.py", "nodes.py", "records.py", "knowledge.py", "known.py"),
+    *("evidence.py", "evidence_parts.py"),
 )
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
@@ -117,6 +113,20 @@ class Index:
         """Links, acceptance and costs by their path below the knowledge."""
         found: dict[str, Any] = self._part("data", dict[str, Any])
         return found
+
+    def evidence(self, architecture: str) -> Part:
+        """The launches on record for an architecture; nothing else of the evidence is read."""
+        from solver.evidence import Part
+
+        if architecture not in self.core.evidence:
+            return Part((), (), (), {}, ())
+        found: Part = self._part(f"evidence-{architecture}", Part)
+        return found
+
+    def record(self, ident: str) -> Ran | None:
+        """One launch on record by its id, whatever its architecture."""
+        records = (r for architecture in self.core.evidence for r in self.evidence(architecture).records)
+        return next((r for r in records if r.id == ident), None)
 
     @property
     def known_flags(self) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -256,6 +266,7 @@ def _build(root: str) -> dict[str, bytes]:
     from pathlib import Path
 
     from solver.compiled import compile_release, index_parts
+    from solver.evidence_parts import evidence_parts
     from solver.knowledge import load
 
     knowledge = load(Path(root))
@@ -263,8 +274,11 @@ def _build(root: str) -> dict[str, bytes]:
     for name, _, _ in stamp(root):
         digest.update(name.encode() + b"\0" + _bytes(root, name) + b"\0")
     encode = msgspec.msgpack.encode
-    files = {f"release-{r.version}": encode(compile_release(knowledge, r.version)) for r in knowledge.releases}
-    files |= {name: encode(part) for name, part in index_parts(knowledge, digest.hexdigest()).items()}
+    programs = {r.version: compile_release(knowledge, r.version) for r in knowledge.releases}
+    files = {f"release-{release}": encode(program) for release, program in programs.items()}
+    evidence = evidence_parts(knowledge, programs)
+    files |= {f"evidence-{architecture}": encode(part) for architecture, part in evidence.items()}
+    files |= {n: encode(part) for n, part in index_parts(knowledge, digest.hexdigest(), tuple(evidence)).items()}
     files["texts"] = encode({r.id: r for r in knowledge.rules.values()})
     return files
 

@@ -50,6 +50,7 @@ class Builder:
         self.fixed: list[str] = []
         self.warnings: list[tuple[str, CompiledRule]] = []
         self.fixed_warnings: list[CompiledRule] = []
+        self.nearness: dict[str, tuple[list[str], float]] = {}
         self.binding: dict[str, Any] = {}
         self._figures: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._first: dict[tuple[str, str], Any] = {}

@@ -134,7 +134,8 @@ def test_batch_keeps_order_and_survives_bad_lines(flagwise: Callable[..., Any], 
 def test_the_json_result_has_its_stable_keys(flagwise: Callable[..., Any]) -> None:
     data = json.loads(flagwise("validate", f"{GOOD} --no-such-flag", *HERE, "--format", "json").out)
     assert set(data) == {
-        "schema", "flagwise", "knowledge", "engine", "model", "hardware", "verdict", "findings", "resolved", "assumed",
+        "schema", "flagwise", "knowledge", "engine", "model", "hardware", "verdict", "findings", "resolved", "evidence",
+        "assumed",
     }  # fmt: skip
     assert set(data["findings"][0]) == {
         "rule", "severity", "stage", "status", "title", "flags", "env", "message", "because", "conditional_on", "after",

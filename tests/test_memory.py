@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from solver.context import Options, build, check_context
 from solver.knowledge import load
+from solver.launch import read_argv
 from solver.memory import (
     Settings,
     draft_gib_per_gpu,
@@ -18,6 +20,7 @@ from solver.memory import (
     state_bytes_per_request,
     weights_gib_per_gpu,
 )
+from solver.store import Store
 from solver.traits.hardware import hardware_of
 
 KNOWLEDGE = load(Path(__file__).parents[1] / "knowledge")
@@ -143,3 +146,18 @@ def test_explicit_slots_are_taken() -> None:
 def test_context_longer_than_the_pool_does_not_fit() -> None:
     sized = fits(model("meta-llama-3.1-8b"), machine("rtx-4090"), Settings(context=131072))
     assert not sized.fits and sized.short == "kv cache"
+
+
+def test_attention_dp_divides_the_request_limit_and_the_state_slots(store: Store) -> None:
+    """Each rank takes its share of both numbers (SGLang 0.5.14, model_executor, handle_max_mamba_cache)."""
+
+    def states(args: str) -> Any:
+        launch = read_argv(["--disable-radix-cache", "--tp", "16", "--nnodes", "4", *args.split()])
+        options = Options("qwen3.5-397b-a17b-fp8", "16xgb200", "0.5.14")
+        return check_context(build(store, launch, options)).outcomes[0].state.get("estimate", "state_pool_gib")
+
+    layout = "--dp 16 --enable-dp-attention"
+    shared = states(f"{layout} --max-running-requests 1024 --max-mamba-cache-size 1024")
+    assert shared == states(f"{layout} --max-running-requests 1024")
+    assert 8 * shared == pytest.approx(states(f"{layout} --max-running-requests 8192"), rel=0.01)
+    assert states(f"{layout} --max-running-requests 3") == states(f"{layout} --max-running-requests 16")

@@ -13,6 +13,7 @@ from solver.compiled import Program
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
 from solver.records import Fact, Finding, Fix, Severity, Source, Stage, Status
+from solver.render.evidence_data import EvidenceData, evidence_data
 
 if TYPE_CHECKING:
     from solver.conflict import Impossible, Member, Repair
@@ -94,6 +95,7 @@ class ResultData(msgspec.Struct, frozen=True):
     verdict: Literal["valid", "conditional", "invalid"]
     findings: tuple[FindingData, ...]
     resolved: dict[str, Resolved]
+    evidence: EvidenceData | None
     assumed: tuple[AssumedData, ...]
 
 
@@ -110,6 +112,7 @@ def result_data(context: Context, result: Result) -> ResultData:
         verdict=result.verdict,
         findings=tuple(finding_data(f, program) for f in result.findings),
         resolved=dict(sorted(result.resolved.items())),
+        evidence=evidence_data(context, result),
         assumed=_assumed(context),
     )
 
@@ -176,6 +179,7 @@ def solution_data(context: Context, goal: str, answer: Solution) -> dict[str, An
         "goal": goal,
         **emit_data(context, answer),
         "findings": [finding_data(f, program) for f in answer.result.findings],
+        "evidence": evidence_data(msgspec.structs.replace(context, facts=answer.facts), answer.result),
         "assumed": _assumed(context),
     }
 

@@ -1,4 +1,4 @@
-"""A rule, flag or goal -> what it is, why, since when, how we know, what to do."""
+"""A rule, flag, goal or launch on record -> what it is, why, since when, how we know, what to do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from solver.compiled import Program
 from solver.decisions import mentioned
 from solver.errors import RequestError
 from solver.records import Example, Rule
+from solver.render.evidence import record_lines
 from solver.render.text import fix_text, source_text, wrapped
 from solver.store import Index, Store
 from solver.words import say
 
 
 def explain(store: Store, program: Program, name: str) -> str:
-    """The explanation of a rule id, a flag (any spelling or id) or a goal. Errors: RequestError with near names."""
+    """The explanation of a rule id, a flag (any spelling or id), a goal or a record of evidence.
+
+    Errors: RequestError with near names.
+    """
     rule = store.rule(name)
     if rule is not None:
         return "\n".join(rule_lines(rule, program))
@@ -25,6 +29,10 @@ def explain(store: Store, program: Program, name: str) -> str:
         return "\n".join(flag_lines(store, program, flag))
     if name in store.index.goals:
         return "\n".join(goal_lines(store.index.goals[name]))
+    ran = store.index.record(name)
+    if ran is not None:
+        first, *rest = record_lines(ran, store.program(ran.release))
+        return "\n".join([first, *(text for line in rest for text in wrapped(line, "  "))])
     known = [*store.rule_ids(), *program.flags, *store.index.goals]
     near = difflib.get_close_matches(name.lstrip("-").replace("_", "-"), known, 3, 0.4)
     hint = f"; near are {', '.join(near)}" if near else ""
