@@ -13,12 +13,13 @@ from solver.decisions import Resolver
 from solver.errors import RequestError
 from solver.estimates import Figure, estimates_for
 from solver.facts import Facts
+from solver.index import Index
 from solver.launch import Launch
 from solver.problems import Problem
 from solver.reading import Reading, read_flags
 from solver.records import Traits
 from solver.release import FORK, Assumed, choose_release
-from solver.store import Index, Store
+from solver.store import Store
 from solver.unknown import env_problems, place_unknown, read_env
 
 __all__ = ["Assumed", "Context", "Options", "build", "check_context", "choose_release", "resolver_for"]

@@ -13,8 +13,8 @@ from typing import Any
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts
+from solver.index import Index
 from solver.nodes import Node, names_in
-from solver.store import Index
 
 DRAFT_METHOD = "mtp"
 

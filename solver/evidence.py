@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -124,7 +124,8 @@ def in_scope(records: Iterable[Ran], model: str | None, machine: str | None) -> 
 
 def same_job(part: Part, choices: Mapping[str, Any]) -> tuple[Ran, ...]:
     """The records of servers that do what this one does."""
-    return tuple(r for r in part.records if all(r.choices.get(n) == choices.get(n) for n in part.jobs))
+    wanted = [(name, choices.get(name)) for name in part.jobs]
+    return tuple(r for r in part.records if wanted == [(name, r.choices.get(name)) for name in part.jobs])
 
 
 def differences(
@@ -149,33 +150,62 @@ def support_of(context: Context, result: Result) -> Support | None:
     effective = {name: value.value for name, value in result.resolved.items()}
     machine = machine_of(facts.hardware)
     scope, records = in_scope(same_job(part, choices) or part.records, facts.model.get("id"), machine)
-    order = {r.version: n for n, r in enumerate(context.index.releases)}
+    order = context.index.release_order
     here = order.get(context.release, 0)
 
     def far(ran: Ran) -> int:
         return abs(order.get(ran.release, 0) - here)
 
-    found = [
-        Nearest(r, differences(choices, r.choices, effective), differences(amounts, r.amounts, effective))
-        for r in records
-    ]
+    def distance(ran: Ran) -> tuple[int, int, int, str]:
+        return (
+            _count(choices, ran.choices, effective),
+            _count(amounts, ran.amounts, effective),
+            far(ran),
+            ran.id,
+        )
+
+    near = min(records, key=distance, default=None)
     same_kind = [r for r in part.records if machine is None or r.machine == machine]
     same_kind.sort(key=lambda r: (r.model != facts.model.get("id"), far(r), r.id))
-    unseen = tuple(n for n, v in choices.items() if not any(r.choices.get(n) == v for r in same_kind))
-    occurring = [n for n in choices if n not in unseen] if same_kind else []
+    makers = {n: _makers(n, v, same_kind) for n, v in choices.items()}
+    occurring = [n for n in choices if makers[n]]
     return Support(
         architecture=architecture,
         machine=machine,
         scope=scope,
         records=len(records),
-        nearest=min(found, key=lambda n: (len(n.differs), len(n.amounts), far(n.ran), n.ran.id), default=None),
+        nearest=_nearest(near, choices, amounts, effective) if near else None,
         choices=choices,
-        unseen=unseen if same_kind else (),
-        pairs=tuple((*pair, _together(pair, choices, same_kind)) for pair in combinations(occurring, 2)),
+        unseen=tuple(n for n in choices if not makers[n]) if same_kind else (),
+        pairs=tuple((a, b, _first(same_kind, makers[a] & makers[b])) for a, b in combinations(occurring, 2)),
     )
 
 
-def _together(pair: tuple[str, str], choices: Mapping[str, Any], records: Iterable[Ran]) -> Ran | None:
-    one, other = pair
-    wanted = choices[one], choices[other]
-    return next((r for r in records if (r.choices.get(one), r.choices.get(other)) == wanted), None)
+def _nearest(ran: Ran, choices: Mapping[str, Any], amounts: Mapping[str, Any], effective: Mapping[str, Any]) -> Nearest:
+    return Nearest(ran, differences(choices, ran.choices, effective), differences(amounts, ran.amounts, effective))
+
+
+def _count(here: Mapping[str, Any], there: Mapping[str, Any], effective: Mapping[str, Any]) -> int:
+    """How many `differences` there are."""
+    found = 0
+    for name, value in here.items():
+        if there.get(name) != value:
+            found += 1
+    for name, value in there.items():
+        if name not in here and effective.get(name) != value:
+            found += 1
+    return found
+
+
+def _makers(name: str, value: Any, records: Iterable[Ran]) -> int:
+    """The records that make a choice, as a bit mask."""
+    found = 0
+    for place, ran in enumerate(records):
+        if ran.choices.get(name) == value:
+            found |= 1 << place
+    return found
+
+
+def _first(records: Sequence[Ran], mask: int) -> Ran | None:
+    """The first of the records whose bit is set."""
+    return records[(mask & -mask).bit_length() - 1] if mask else None

@@ -38,7 +38,7 @@ def records_near(context: Context) -> tuple[Ran, ...]:
     machine = machine_of(facts.hardware)
     here = (r for r in same_job(part, pins) if r.machine == machine)
     _, records = in_scope(here, facts.model.get("id"), machine)
-    order = {r.version: n for n, r in enumerate(context.index.releases)}
+    order = context.index.release_order
     now = order.get(context.release, 0)
 
     def distance(record: Ran) -> tuple[int, int, str]:

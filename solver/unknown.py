@@ -13,11 +13,11 @@ import msgspec
 
 from solver import options
 from solver.compiled import Program
+from solver.index import Index
 from solver.launch import Launch
 from solver.problems import Problem
 from solver.reading import Reading
 from solver.records import FlagForm, Span
-from solver.store import Index
 from solver.values import convert
 
 NONE = "none"

@@ -9,10 +9,11 @@ from solver import options
 from solver.compiled import Program
 from solver.decisions import mentioned
 from solver.errors import RequestError
+from solver.index import Index
 from solver.records import Example, Rule
 from solver.render.evidence import record_lines
 from solver.render.text import fix_text, source_text, wrapped
-from solver.store import Index, Store
+from solver.store import Store
 from solver.words import say
 
 
