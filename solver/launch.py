@@ -35,7 +35,7 @@ class Launch(msgspec.Struct, frozen=True):
     `words` are the arguments after the entry point; spans count characters of `text`. `env` holds what reaches the
     process (None: the value is not known), `unexported` what was assigned and does not. `prefix` is everything before
     the arguments but for the environment. `lost` are words that look like arguments but belong to the next command,
-    as after a broken line continuation.
+    as after a broken line continuation. `at` is where the engine is named, unless it is the image's own program.
     """
 
     words: tuple[Word, ...]
@@ -46,6 +46,7 @@ class Launch(msgspec.Struct, frozen=True):
     text: str = ""
     unexported: tuple[str, ...] = ()
     lost: tuple[Word, ...] = ()
+    at: Span | None = None
 
 
 def read_command(text: str, bare: bool = False) -> Launch:
@@ -64,9 +65,12 @@ def read_command(text: str, bare: bool = False) -> Launch:
     raise RequestError(f"{problem}: {_EXPECTED}")
 
 
-def read_commands(text: str) -> tuple[Launch, ...]:
-    """Every launch in a command text or script, in order; empty if there is none."""
-    return tuple(_launches(text, {}, 0, False))
+def read_commands(text: str, env: Mapping[str, str | None] | None = None, bare: bool = False) -> tuple[Launch, ...]:
+    """Every launch in a command text or script, in order; empty if there is none.
+
+    `env` is exported already (None: of unknown value). With `bare`, a text of flags alone is a launch too.
+    """
+    return tuple(_launches(text, env or {}, 0, bare))
 
 
 def read_argv(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Launch:
@@ -138,7 +142,8 @@ def _recognise(command: Command, text: str, depth: int, bare: bool) -> list[Laun
     if (entry := find_entry(words)) and (shell is None or entry[0] < shell):
         at, start, name = entry
         inside = unwrap(words[:start], command.env)
-        return [_made(command, text, start, inside, name)] if inside.inner <= at else []
+        named = words[start - 2 if name == "serve" else start - 1].span
+        return [_made(command, text, start, inside, name, named)] if inside.inner <= at else []
     if depth < DEEPEST and shell is not None:
         outer = unwrap(words[:shell], command.env)  # the shell may also be the value of a container's option
         return _in_script(command, text, shell, depth, outer) if outer.inner <= shell - 2 else []
@@ -154,7 +159,9 @@ def _recognise(command: Command, text: str, depth: int, bare: bool) -> list[Laun
     return []
 
 
-def _made(command: Command, text: str, start: int, wrapped: Wrapped, entry: str = "launch_server") -> Launch:
+def _made(
+    command: Command, text: str, start: int, wrapped: Wrapped, entry: str = "launch_server", at: Span | None = None
+) -> Launch:
     return Launch(
         words=command.words[start:],
         env=wrapped.env,
@@ -163,6 +170,7 @@ def _made(command: Command, text: str, start: int, wrapped: Wrapped, entry: str 
         image=wrapped.image,
         text=text,
         unexported=_unexported(command, wrapped),
+        at=at,
     )
 
 
@@ -205,7 +213,8 @@ def _moved(launch: Launch, text: str, place: Callable[[Span], Span]) -> Launch:
     def move(words: tuple[Word, ...]) -> tuple[Word, ...]:
         return tuple(msgspec.structs.replace(w, span=place(w.span)) if w.span else w for w in words)
 
-    return msgspec.structs.replace(launch, text=text, words=move(launch.words), lost=move(launch.lost))
+    at = place(launch.at) if launch.at else None
+    return msgspec.structs.replace(launch, text=text, words=move(launch.words), lost=move(launch.lost), at=at)
 
 
 def _places(word: Word, source: Token) -> Callable[[Span], Span]:

@@ -1,0 +1,1 @@
+"""Files of a project -> the launches in them, checked before anything starts."""

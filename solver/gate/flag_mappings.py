@@ -1,0 +1,91 @@
+"""A mapping whose keys are flags of the engine -> the launch it configures.
+
+That is the engine's own `--config` file, and the part of a recipe that names the flags of one role. Keys become
+`--key value`: true is the bare flag, false and null nothing, a list several values, a mapping JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from solver.expansion import Word
+from solver.gate.found import Entry, Found
+from solver.gate.nodes import Node, pairs
+from solver.gate.text import Text
+from solver.launch import Launch
+from solver.records import Span
+
+FEWEST = 3
+"""A mapping with fewer flags is taken for something else; of a whole file two are enough."""
+_TRUE = frozenset(("true", "True", "TRUE"))
+_NOTHING = frozenset(("false", "False", "FALSE", "null", "Null", "NULL", "~", ""))
+
+
+def flags_in(node: Node, flags: frozenset[str], fewest: int = FEWEST) -> list[tuple[str, Node, Node]]:
+    """The entries of a mapping that configures the engine; empty for any other mapping.
+
+    `flags`: every flag of every release, without the leading dashes and with dashes inside. One key in ten may be
+    none of them (misspelt, or of a fork); names of one word alone (host, port) say nothing.
+    """
+    entries = list(pairs(node))
+    known = [name for name, _, _ in entries if name.replace("_", "-") in flags]
+    compound = sum("-" in name or "_" in name for name in known)
+    return entries if len(known) >= fewest <= compound + 1 and len(known) * 10 >= len(entries) * 9 else []
+
+
+def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
+    """The launch of a mapping. Its words have the places of their key and value."""
+    words: list[Word] = []
+    places: list[Span | None] = []
+    written: list[Entry] = []
+    for name, key, value in entries:
+        key_place, value_place = (source.place(Span(n.start, max(n.end, n.start + 1))) for n in (key, value))
+        if key_place is None or value_place is None:
+            continue
+        written.append(Entry(key_place, value_place))
+        for number, text in enumerate(_arguments(name, value)):
+            words.append(Word(text, Span(len(words), len(words) + 1)))
+            places.append(value_place if number else key_place)
+    first = Span(entries[0][1].start, entries[0][1].end)
+    return Found(
+        kind="config",
+        launch=Launch(tuple(words)),
+        text=source,
+        at=source.place(first) or first,
+        words=tuple(places),
+        entries=tuple(written),
+        partial=True,
+    )
+
+
+def _arguments(name: str, value: Node) -> list[str]:
+    """One entry as arguments."""
+    if value.kind == "list":
+        return [f"--{name}", *map(_text, value.value)] if value.value else []
+    if value.kind == "map":
+        return [f"--{name}", json.dumps(_data(value))]
+    plain = value.style == "plain"
+    if plain and value.value in _NOTHING:
+        return []
+    if plain and value.value in _TRUE:
+        return [f"--{name}"]
+    return [f"--{name}", value.value]
+
+
+def _text(node: Node) -> str:
+    return str(node.value) if node.kind == "scalar" else json.dumps(_data(node))
+
+
+def _data(node: Node) -> Any:
+    """A node as plain data; plain scalars that JSON knows keep their type."""
+    if node.kind == "list":
+        return [_data(item) for item in node.value]
+    if node.kind == "map":
+        return {name: _data(value) for name, _, value in pairs(node)}
+    if node.style != "plain":
+        return node.value
+    try:
+        return json.loads(node.value)
+    except ValueError:
+        return {"True": True, "False": False, "~": None}.get(node.value, node.value)

@@ -1,0 +1,97 @@
+"""What finders hand on: one launch in a file, with the place of each word, and what stands beside it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from solver.gate.text import Text
+from solver.launch import Launch
+from solver.records import Span
+
+Kind = Literal[
+    "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json", "config"
+]
+
+
+class Unreadable(Exception):
+    """A file, or a part of it, that cannot be read; the text is one line that says why."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One element of a list of arguments: its stretch of the command text, and its place in the source with quotes."""
+
+    at: Span
+    place: Span
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One key of a configuration mapping with its value, as stretches of the source."""
+
+    key: Span
+    value: Span
+
+
+class Hints(msgspec.Struct, frozen=True):
+    """What stands beside a launch: the image, GPUs a node, their name, nodes. None: not said."""
+
+    image: str | None = None
+    gpus: int | None = None
+    gpu: str | None = None
+    nodes: int | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One launch in a file.
+
+    `launch.text` is the command text it was read from, `text` the same with the way back into the file. `at` is where
+    the engine is named, in the file. `words` has the place of each of `launch.words` in the file (None: computed).
+    `items` are the elements, where the command is a list; `entries` the keys, where it is a mapping of flags.
+    `env_places`: variable -> where it is set. `partial`: more arguments may come from elsewhere.
+    """
+
+    kind: Kind
+    launch: Launch
+    text: Text
+    at: Span
+    words: tuple[Span | None, ...]
+    hints: Hints = Hints()
+    items: tuple[Item, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    env_places: dict[str, Span] = {}
+    partial: bool = False
+
+
+class Finds(msgspec.Struct):
+    """What a finder made of a text: launches, and lines about parts that it could not read."""
+
+    found: list[Found] = []
+    problems: list[str] = []
+
+
+def found(
+    kind: Kind,
+    launch: Launch,
+    text: Text,
+    hints: Hints,
+    fallback: Span,
+    *,
+    items: tuple[Item, ...] = (),
+    env_places: dict[str, Span] | None = None,
+) -> Found:
+    """A launch that was read from a text, placed in the file. `fallback`: the place of the whole command."""
+    words = tuple(text.place(word.span) if word.span else None for word in launch.words)
+    at = text.place(launch.at) if launch.at else None
+    image = launch.image or hints.image
+    return Found(
+        kind=kind,
+        launch=msgspec.structs.replace(launch, image=image),
+        text=text,
+        at=at or next((w for w in words if w), fallback),
+        words=words,
+        hints=msgspec.structs.replace(hints, image=image),
+        items=items,
+        env_places=env_places or {},
+    )
+

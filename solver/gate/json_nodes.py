@@ -1,0 +1,106 @@
+"""JSON text (comments and trailing commas allowed, as editors do) -> nodes with offsets.
+
+Grammar:
+
+    value   := object | array | string | other
+    object  := { (string : value),* }
+    array   := [ value,* ]
+    string  := "(character | escape)*"
+    other   := number | true | false | null      kept as written
+    blank   := spaces | // to the line's end | /* ... */
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from solver.gate.found import Unreadable
+from solver.gate.nodes import DEEPEST, Node
+
+_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_OTHER = re.compile(r"[-+.\w]+", re.ASCII)
+
+
+def document(text: str) -> Node:
+    """The value of a JSON text. Errors: Unreadable with the line and what is wrong there."""
+    node, at = value_at(text, 0)
+    at = _skip(text, at)
+    if at < len(text):
+        raise _wrong(text, at, "something follows the value")
+    return node
+
+
+def value_at(text: str, at: int, depth: int = 0) -> tuple[Node, int]:
+    """The value that starts at an offset, and the offset after it."""
+    at = _skip(text, at)
+    if depth > DEEPEST:
+        raise Unreadable(f"nested more than {DEEPEST} levels deep")
+    char = text[at : at + 1]
+    if char == "[":
+        return _array(text, at, depth)
+    if char == "{":
+        return _object(text, at, depth)
+    if char == '"':
+        return _string(text, at)
+    if match := _OTHER.match(text, at):
+        return Node("scalar", at, "plain", match[0], match.end()), match.end()
+    raise _wrong(text, at, "expected a value")
+
+
+def _array(text: str, start: int, depth: int) -> tuple[Node, int]:
+    items: list[Node] = []
+    at = _skip(text, start + 1)
+    while text[at : at + 1] != "]":
+        item, at = value_at(text, at, depth + 1)
+        items.append(item)
+        at = _comma(text, at, "]")
+    return Node("list", start, "flow", items, at + 1), at + 1
+
+
+def _object(text: str, start: int, depth: int) -> tuple[Node, int]:
+    found: list[tuple[Node, Node]] = []
+    at = _skip(text, start + 1)
+    while text[at : at + 1] != "}":
+        if text[at : at + 1] != '"':
+            raise _wrong(text, at, "expected a name in double quotes")
+        key, at = _string(text, at)
+        at = _skip(text, at)
+        if text[at : at + 1] != ":":
+            raise _wrong(text, at, "expected a colon")
+        value, at = value_at(text, at + 1, depth + 1)
+        found.append((key, value))
+        at = _comma(text, at, "}")
+    return Node("map", start, "flow", found, at + 1), at + 1
+
+
+def _comma(text: str, at: int, closing: str) -> int:
+    """Past the comma after an element, up to the next one or the end."""
+    at = _skip(text, at)
+    if text[at : at + 1] == ",":
+        return _skip(text, at + 1)
+    if text[at : at + 1] != closing:
+        raise _wrong(text, at, f"expected a comma or {closing}")
+    return at
+
+
+def _string(text: str, at: int) -> tuple[Node, int]:
+    match = _STRING.match(text, at)
+    try:
+        value = json.loads(match[0]) if match else None
+    except ValueError:
+        value = None
+    if match is None or value is None:
+        raise _wrong(text, at, "a text is not closed or holds a wrong escape")
+    return Node("scalar", at, '"', value, match.end()), match.end()
+
+
+def _skip(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
+
+
+def _wrong(text: str, at: int, problem: str) -> Unreadable:
+    line = text.count("\n", 0, at) + 1
+    return Unreadable(f"not JSON on line {line}, column {at - text.rfind(chr(10), 0, at)}: {problem}")

@@ -1,0 +1,87 @@
+"""A file's name and text -> what kind of file it is, and the launches in it."""
+
+from __future__ import annotations
+
+import re
+
+from solver.gate import dockerfile, markdown, shell_files, systemd
+from solver.gate.found import Finds, Found, Kind, Unreadable
+from solver.gate.manifests import ReadBeside, find_json, find_yaml
+from solver.gate.text import Text
+
+MARKS = (b"launch_server", b"sglang", b"model-path", b"model_path", b"SGLANG_")
+"""A text without any of these names no launch."""
+
+_SUFFIXES: dict[str, Kind] = {
+    **dict.fromkeys(("sh", "bash", "zsh", "ksh"), "shell"),
+    **dict.fromkeys(("sbatch", "slurm"), "slurm"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"),
+    **dict.fromkeys(("json", "jsonc"), "json"),
+    **dict.fromkeys(("md", "markdown", "mdx"), "markdown"),
+    **dict.fromkeys(("service", "container"), "systemd"),
+    **dict.fromkeys(("dockerfile", "containerfile"), "dockerfile"),
+}  # fmt: skip
+_SHEBANG = re.compile(r"#![^\n]*\b(?:ba|z|k|da)?sh\b")
+_SBATCH = re.compile(r"^#SBATCH\b", re.M)
+_DOCKER = re.compile(r"^(?:#[^\n]*\n|ARG [^\n]*\n|\s*\n)*FROM \S+", re.I)
+_UNIT = re.compile(r"^\[(?:Unit|Service|Container)\]", re.M)
+_YAML = re.compile(r"^(?:---|apiVersion:|kind:|services:|[A-Za-z_-]+:(?:[ ][^\n]*)?\n)", re.M)
+
+
+def kind_of_name(name: str) -> Kind | None:
+    """The kind of file that a name says; None where only the text can tell."""
+    base = name.rsplit("/", 1)[-1].lower()
+    if base.startswith(("dockerfile", "containerfile")) and not base.endswith((".md", ".sh")):
+        return "dockerfile"
+    return _SUFFIXES.get(base.rpartition(".")[2]) if "." in base else None
+
+
+def kind_of_text(text: str) -> Kind:
+    """The kind of file that a text looks like; shell text where nothing else fits."""
+    head = text[:20_000].lstrip("\ufeff")
+    if _SHEBANG.match(head):
+        return "slurm" if _SBATCH.search(head) else "shell"
+    if head.lstrip().startswith(("{", "[")) and not _UNIT.search(head):
+        return "json"
+    if _DOCKER.match(head):
+        return "dockerfile"
+    if _UNIT.search(head):
+        return "systemd"
+    return "yaml" if _YAML.match(head.lstrip()) else "shell"
+
+
+def find_in(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBeside) -> Finds:
+    """The launches in a text of a kind, in the order in which they stand. Errors: Unreadable."""
+    try:
+        finds = _find(source, kind, flags, read_beside)
+    except RecursionError:
+        raise Unreadable("nested too deep") from None
+    finds.found.sort(key=lambda found: (found.at.start, found.at.end))
+    return finds
+
+
+def _find(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBeside) -> Finds:
+    match kind:
+        case "shell" | "slurm":
+            return shell_files.find_slurm(source) if _SBATCH.search(source.text) else shell_files.find(source)
+        case "dockerfile":
+            return dockerfile.find(source)
+        case "systemd":
+            return systemd.find(source, read_beside)
+        case "markdown":
+            return markdown.find(source, lambda body, inner: find_in(body, inner, flags, read_beside))
+        case "json":
+            return find_json(source, flags, read_beside)
+    return find_yaml(source, flags, read_beside)
+
+
+def launches_of(text: str, kind: Kind, flags: frozenset[str] = frozenset()) -> list[Found]:
+    """The launches in the text of one file, for whoever wrote it and wants to read it back. Errors: Unreadable.
+
+    `kind` may be `yaml` for compose files, Kubernetes manifests and workflows. `flags` as `flag_names` gives them, to
+    recognise configuration files.
+    """
+    finds = find_in(Text.whole(text), kind, flags, lambda path: None)
+    if finds.problems and not finds.found:
+        raise Unreadable(finds.problems[0])
+    return finds.found

@@ -1,0 +1,65 @@
+"""Markdown -> the launches in its fenced code, each fence read as what its info string says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from solver.gate.found import Finds, Kind, Unreadable
+from solver.gate.text import Builder, Text
+
+_FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*\{?\.?([\w+-]*)[^\n`]*$", re.M)
+_PROMPT = re.compile(r"(?:\(\w+\)[ ]?)?[$#>%][ ](?=\S)")
+_NAMED = re.compile(r"sglang|launch_server")
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("", "bash", "sh", "shell", "zsh", "console", "shell-session", "shellsession", "terminal"), "shell"),
+    **dict.fromkeys(("text", "txt", "cmd", "command", "commandline", "ssh"), "shell"),
+    **dict.fromkeys(("dockerfile", "docker", "containerfile"), "dockerfile"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"),
+    **dict.fromkeys(("json", "jsonc", "json5"), "json"),
+    **dict.fromkeys(("ini", "systemd", "service", "unit"), "systemd"),
+}  # fmt: skip
+"""First word of an info string -> how the fence is read. Others are programs."""
+
+
+def find(source: Text, find_kind: Callable[[Text, Kind], Finds]) -> Finds:
+    """The launches of a page. A fence that cannot be read is passed over: pages show fragments."""
+    finds = Finds()
+    for language, body in fences(source):
+        kind = KINDS.get(language.lower())
+        if kind is None or not _NAMED.search(body.text):
+            continue
+        try:
+            inside = find_kind(body, kind)
+        except Unreadable:
+            continue
+        finds.found += [msgspec.structs.replace(found, kind="markdown") for found in inside.found]
+    return finds
+
+
+def fences(source: Text) -> Iterator[tuple[str, Text]]:
+    """Each fenced block: its language, and its text without indentation and prompts."""
+    text, at = source.text, 0
+    while opening := _FENCE.search(text, at):
+        body_start = min(opening.end() + 1, len(text))
+        closing = re.compile(rf"^[ \t>]*{re.escape(opening[2])}{opening[2][0]}*[ \t\r]*$", re.M).search(text, body_start)
+        end = closing.start() if closing else len(text)
+        console = opening[3].lower() in ("console", "shell-session", "shellsession", "")
+        yield opening[3], _body(source, body_start, end, opening[1], console)
+        at = closing.end() if closing else len(text)
+
+
+def _body(source: Text, start: int, end: int, indent: str, console: bool) -> Text:
+    builder = Builder(source)
+    at = start
+    for line in source.text[start:end].splitlines(keepends=True):
+        skip = 0
+        while skip < min(len(indent), len(line)) and line[skip] in " \t>":
+            skip += 1
+        if console and (prompt := _PROMPT.match(line, skip)):
+            skip = prompt.end()
+        builder.take(at + skip, at + len(line))
+        at += len(line)
+    return builder.finish()

@@ -1,0 +1,70 @@
+"""YAML text -> nodes with offsets. Nothing is constructed, no tag is looked at, depth and expansion are limited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from solver.gate.found import Unreadable
+from solver.gate.nodes import DEEPEST, MOST_VALUES, Node, refuse_expansion
+
+
+def documents(text: str) -> list[Node]:
+    """The documents of a YAML text. Errors: Unreadable with the line and what is wrong there."""
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _compose(yaml.parse(text, Loader=loader), yaml)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f" on line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise Unreadable(f"not YAML{where}: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
+
+
+def _compose(events: Any, yaml: Any) -> list[Node]:
+    """Events -> nodes, without recursion. Aliases share the node they name."""
+    found: list[Node] = []
+    anchors: dict[str, Node] = {}
+    stack: list[tuple[Node, list[Any]]] = []
+    count = 0
+    for event in events:
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            node = Node("scalar", event.start_mark.index, event.style or "plain", event.value, event.end_mark.index)
+            if not event.style or event.style == "\x00":
+                node.style = "plain"
+        elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
+            style = "flow" if event.flow_style else "block"
+            node = Node("list" if kind is yaml.SequenceStartEvent else "map", event.start_mark.index, style, [], 0)
+        elif kind is yaml.AliasEvent:
+            if event.anchor not in anchors:
+                raise Unreadable(f"not YAML on line {event.start_mark.line + 1}: the alias *{event.anchor} names nothing")
+            node = anchors[event.anchor]
+        else:
+            if kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
+                node, values = stack.pop()
+                node.end = event.end_mark.index
+                node.value = values if node.kind == "list" else list(zip(values[::2], values[1::2], strict=True))
+                if not stack:
+                    refuse_expansion(node)
+            elif kind is yaml.DocumentStartEvent:
+                anchors = {}
+            continue
+        count += 1
+        if len(stack) >= DEEPEST:
+            raise Unreadable(f"nested more than {DEEPEST} levels deep")
+        if count > MOST_VALUES:
+            raise Unreadable(f"holds more than {MOST_VALUES:,} values")
+        if kind is not yaml.AliasEvent and event.anchor:
+            anchors[event.anchor] = node
+        if stack:
+            stack[-1][1].append(node)
+        else:
+            found.append(node)
+        if node.kind != "scalar" and kind is not yaml.AliasEvent:
+            stack.append((node, []))
+    return found
