@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from solver.gate.found import Found, Hints, Item, Kind, found
+from solver.gate.found import UNKNOWN, Found, Hints, Item, Kind, found
 from solver.gate.nodes import Node
 from solver.gate.scalars import scalar_text
 from solver.gate.text import Builder, Text
@@ -15,9 +15,6 @@ from solver.records import Span
 
 Expand = Callable[[Text], Text]
 """What stands for the references in one argument: their values as text, and `${ NAME}` for what is not known."""
-
-UNKNOWN = "${ "
-"""How a reference of unknown value is written: no shell variable is called so, so that none is taken for it."""
 
 _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _UNKNOWN = re.compile(r"\$\{ [^}]*\}")

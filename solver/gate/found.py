@@ -7,12 +7,15 @@ from typing import Literal
 import msgspec
 
 from solver.gate.text import Text
-from solver.launch import Launch
+from solver.launch import Launch, Word
 from solver.records import Span
 
 Kind = Literal[
     "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json", "config"
 ]
+
+UNKNOWN = "${ "
+"""How a reference of unknown value begins: no shell variable is called so, so that none is taken for it."""
 
 
 class Unreadable(Exception):
@@ -34,12 +37,11 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Hints(msgspec.Struct, frozen=True):
-    """What stands beside a launch: the image, GPUs a node, their name, nodes. None: not said."""
+    """What stands beside a launch: the image, GPUs a node, and their name. None: not said."""
 
     image: str | None = None
     gpus: int | None = None
     gpu: str | None = None
-    nodes: int | None = None
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -86,7 +88,7 @@ def found(
     image = launch.image or hints.image
     return Found(
         kind=kind,
-        launch=msgspec.structs.replace(launch, image=image),
+        launch=msgspec.structs.replace(launch, image=image, words=tuple(map(_as_written, launch.words))),
         text=text,
         at=at or next((w for w in words if w), fallback),
         words=words,
@@ -95,3 +97,10 @@ def found(
         env_places=env_places or {},
     )
 
+
+
+def _as_written(word: Word) -> Word:
+    """A word whose references of unknown value are shown as a shell would write them."""
+    if UNKNOWN not in word.text:
+        return word
+    return msgspec.structs.replace(word, text=word.text.replace(UNKNOWN, "${"))

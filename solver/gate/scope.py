@@ -1,4 +1,4 @@
-"""What a manifest says around a command: variables with their places, the image, GPUs and nodes."""
+"""What a manifest says around a command: variables with their places, the image and GPUs."""
 
 from __future__ import annotations
 
@@ -65,13 +65,12 @@ def _plain(node: Node) -> str | None:
 
 
 def narrowed(scope: Scope, node: Node) -> Scope:
-    """The scope below a mapping: what it says of image, GPUs, their name and nodes."""
+    """The scope below a mapping: what it says of the image, of GPUs and their name."""
     hints = scope.hints
     changes = {
         "image": _image(node),
         "gpus": _gpus(node),
         "gpu": text_at(node, "nodeSelector", "nvidia.com/gpu.product"),
-        "nodes": _number(text_at(node, "leaderWorkerTemplate", "size")),
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     if not changes:

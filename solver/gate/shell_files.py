@@ -56,20 +56,16 @@ _GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?$")
 
 
 def slurm_hints(text: str) -> Hints:
-    """GPUs a node, their name and the number of nodes, as the job asks for them."""
+    """GPUs a node and their name, as the job asks for them."""
     gpus: int | None = None
     gpu: str | None = None
-    nodes: int | None = None
     for match in _SBATCH.finditer(text):
         words = re.split(r"[ \t=]+", match[1].split(" #")[0].strip())
-        for name, value in zip(words[::2], words[1::2], strict=False):
-            if name in ("--nodes", "-N") and value.isdigit():
-                nodes = int(value)
-            elif name in ("--gres", "--gpus-per-node", "--gpus-per-task", "-G"):
-                found = _GRES.match(value if name == "--gres" else f"gpu:{value}")
-                if found and name != "--gpus-per-task":
-                    gpu, gpus = found[1] or gpu, int(found[2]) if found[2] else gpus
-    return Hints(gpus=gpus, gpu=gpu, nodes=nodes)
+        for name, value in zip(words, words[1:], strict=False):
+            found = _GRES.match(value if name == "--gres" else f"gpu:{value}")
+            if name in ("--gres", "--gpus-per-node") and found:
+                gpu, gpus = found[1] or gpu, int(found[2]) if found[2] else gpus
+    return Hints(gpus=gpus, gpu=gpu)
 
 
 def find_slurm(source: Text) -> Finds:

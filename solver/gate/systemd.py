@@ -11,9 +11,9 @@ import re
 from typing import NamedTuple
 
 from solver.errors import RequestError
-from solver.gate.arguments import UNKNOWN, launches_in
+from solver.gate.arguments import launches_in
 from solver.gate.compose import ReadBeside, read_env_text
-from solver.gate.found import Finds, Hints
+from solver.gate.found import UNKNOWN, Finds, Hints
 from solver.gate.text import Builder, Text
 from solver.records import Span
 from solver.shell import tokens
