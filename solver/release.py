@@ -4,6 +4,7 @@
 # ruff: noqa: PTH112, PTH208
 from __future__ import annotations
 
+import functools
 import os
 import re
 
@@ -48,7 +49,7 @@ def _chosen(index: Index, wanted: str | None, launch: Launch | None) -> tuple[st
         return wanted, "given", []
     if wanted is not None:
         return _fork_base(known, wanted)
-    tag = _image_version(launch.image) if launch and launch.image else None
+    tag = image_version(launch.image) if launch and launch.image else None
     for version, origin in ((tag, "image"), (_installed_version(), "installed")):
         if version:
             release, notes = _nearest(known, version)
@@ -69,11 +70,13 @@ def _fork_base(known: list[str], name: str) -> tuple[str, str, list[Assumed]]:
     return fork.base, FORK, [Assumed("release", fork.base, f"{name} has its own flags and the rules of this release")]
 
 
-def _image_version(image: str) -> str | None:
+def image_version(image: str) -> str | None:
+    """The version in the tag of an image of the engine."""
     match = re.search(r":v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev|a|b)\d+)?)", image)
     return match[1] if match and "sglang" in image else None
 
 
+@functools.cache
 def _installed_version() -> str | None:
     """The version of an installed engine, found by the name of its metadata folder (no import)."""
     import sys

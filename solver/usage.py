@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from solver import verbs
+from solver.gate import gate
 
 
 class Option(NamedTuple):
-    """One option: `kind` is str, int, float or bool (a switch)."""
+    """One option: `kind` is str, int, float or bool (a switch). `many`: given again, it adds another value."""
 
     name: str
     kind: type
@@ -17,6 +18,7 @@ class Option(NamedTuple):
     help: str
     choices: tuple[str, ...] = ()
     least: float | None = None
+    many: bool = False
 
     @property
     def key(self) -> str:
@@ -82,6 +84,20 @@ VERBS: dict[str, Verb] = {
         LAUNCH,
     ),
     "launch": Verb(verbs.launch, (*JUDGED_BY, Option("--force", bool, False, "start in spite of errors")), "-- ARGV…"),
+    "gate": Verb(
+        gate,
+        (
+            *JUDGED_BY,
+            Option("--format", str, "text", "form of the result", ("text", "json", "sarif", "github", "gitlab", "junit")),
+            Option("--output", str, (), "FORMAT=FILE: write the result to a file too; may be repeated", many=True),
+            Option("--show", str, "warning", "least severity shown", ("error", "warning", "note")),
+            Option("--fail-on", str, None, "least severity that fails (else as configured, else error)",
+                   ("error", "warning", "note")),
+            Option("--fail-on-unknown", bool, False, "findings that depend on unknown facts fail too"),
+            Option("--config", str, None, "configuration file (else the nearest flagwise.toml or pyproject.toml)"),
+        ),
+        "[PATH… | -]",
+    ),
     "inspect model": Verb(verbs.inspect_model, (FORMAT,), "DIR|ID"),
     "inspect hardware": Verb(verbs.inspect_hardware, (FORMAT,), "ID|FILE"),
     "knowledge lint": Verb(verbs.knowledge_lint, (), "[TEXT]"),

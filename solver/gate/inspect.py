@@ -1,0 +1,168 @@
+"""Files -> a report: each file is read, its launches are found and judged, its comments and settings are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from solver.gate import files
+from solver.gate.directives import MARK, Directive, directives_in, held_by
+from solver.gate.files import Candidate
+from solver.gate.found import Found, Unreadable
+from solver.gate.judge import Judge, judged_or_refused, place_of
+from solver.gate.kinds import find_in
+from solver.gate.report import Checked, Lines, Report, Reported, Trouble, fingerprint, own_finding
+from solver.gate.settings import Said, Settings, matches, said_of
+from solver.gate.text import Text
+from solver.records import Finding, Severity, Span
+
+
+class Inspector:
+    """One run of the gate. `flags`: names of all flags; `fail_on` holds where nothing else is said."""
+
+    def __init__(self, judge: Judge, settings: Settings, flags: frozenset[str], fail_on: Severity | None) -> None:
+        self.judge = judge
+        self.settings = settings
+        self.flags = flags
+        self.fail_on = fail_on
+        self.report = Report()
+        self.used: set[int] = set()
+        """Indices of the settings' `ignore` entries that switched something off."""
+
+    def run(self, candidates: Iterable[Candidate], progress: Callable[[int], None]) -> Report:
+        """Look at every file; what is wrong with one does not stop the rest."""
+        for candidate in candidates:
+            self.report.files += 1
+            progress(self.report.files)
+            try:
+                content = files.read(candidate)
+                if content is not None:
+                    self.look(candidate.path, files.decoded(content[0]), content[1])
+            except Unreadable as error:
+                self.report.troubles.append(Trouble(candidate.path, str(error)))
+        return self.report
+
+    def look(self, path: str, text: str, kind: files.Kind) -> None:
+        """Find and judge the launches of one file. Errors: Unreadable."""
+        read_beside = files.beside(path)
+        finds = find_in(Text.whole(text), kind, self.flags, read_beside)
+        self.report.troubles += [Trouble(path, problem) for problem in finds.problems]
+        directives = directives_in(text) if MARK in text else []
+        if not finds.found and not directives:
+            return
+        lines = Lines(path, text)
+        said = said_of(self.settings, path)
+        held = held_by(directives, [_stretch(found) for found in finds.found], text)
+        reporter = _Reporter(self, lines, said)
+        for index, found in enumerate(finds.found):
+            mine = [d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)]
+            reporter.launch(found, mine, read_beside)
+        reporter.comments(directives, held)
+
+    def unused_settings(self) -> None:
+        """Rules that the settings switch off and that found nothing in this run."""
+        lines = Lines(self.settings.path, self.settings.text)
+        for index, ignore in enumerate(self.settings.ignore):
+            if index not in self.used:
+                at = max(self.settings.text.find(ignore.rule), 0)
+                finding = own_finding("gate-suppression-unused", f"{ignore.rule} is switched off and finds nothing.")
+                where = lines.where(Span(at, at + len(ignore.rule)))
+                self.report.findings.append(
+                    Reported(finding, where, None, fingerprint(where.file, finding, index), self.fail_on or "error")
+                )
+
+
+class _Silencer(NamedTuple):
+    """A rule switched off for one launch: why, and how to note that it was needed."""
+
+    because: str
+    note: Callable[[], None]
+
+
+class _Reporter:
+    """Writes what one file has into the report."""
+
+    def __init__(self, inspector: Inspector, lines: Lines, said: Said) -> None:
+        self.inspector = inspector
+        self.lines = lines
+        self.said = said
+        self.seen: dict[tuple[object, ...], int] = {}
+        self.used: set[tuple[Span, str]] = set()
+        self.ignores = [
+            (index, ignore)
+            for index, ignore in enumerate(inspector.settings.ignore)
+            if matches(inspector.settings, ignore.paths, lines.file)
+        ]
+
+    def launch(
+        self, found: Found, directives: list[Directive], read_beside: Callable[[str], str | None]
+    ) -> None:
+        beside_it = _merged(directives)
+        report = self.inspector.report
+        judged, refused = judged_or_refused(self.inspector.judge, found, self.said, beside_it, read_beside)
+        where = self.lines.where(found.at)
+        report.launches.append(Checked(found, where, judged, refused))
+        if judged is None:
+            report.troubles.append(Trouble(f"{where.file}:{where.line}", refused))
+            return
+        fail_on = beside_it.fail_on or self.inspector.fail_on or self.said.fail_on or "error"
+        for finding in judged.result.findings:
+            place = self.lines.where(place_of(finding, judged, found))
+            self._report(finding, place, len(report.launches) - 1, fail_on, self._silenced(finding.rule, directives))
+
+    def _silenced(self, rule: str, directives: list[Directive]) -> str | None:
+        """Why a rule is switched off for a launch."""
+        for directive in directives:
+            if rule in directive.ignore:
+                self.used.add((directive.place, rule))
+                return directive.because
+        for index, ignore in self.ignores:
+            if ignore.rule == rule:
+                self.inspector.used.add(index)
+                return ignore.because
+        return None
+
+    def _report(
+        self, finding: Finding, where: object, launch: int | None, fail_on: Severity, suppressed: str | None = None
+    ) -> None:
+        key = (finding.rule, finding.flags, finding.env)
+        number = self.seen[key] = self.seen.get(key, -1) + 1
+        mark = fingerprint(self.lines.file, finding, number)
+        self.inspector.report.findings.append(
+            Reported(finding, where, launch, mark, fail_on, suppressed)  # type: ignore[arg-type]
+        )
+
+    def comments(self, directives: list[Directive], held: list[int | None]) -> None:
+        """What is wrong with the comments themselves."""
+        fail_on = self.inspector.fail_on or self.said.fail_on or "error"
+        for directive, launch in zip(directives, held, strict=True):
+            where = self.lines.where(directive.place)
+            if directive.problem:
+                self._report(own_finding("gate-comment-unreadable", directive.problem, "error"), where, None, fail_on)
+            elif launch is None:
+                text = "No launch follows this comment, and none has it in its lines."
+                self._report(own_finding("gate-comment-unattached", text), where, None, fail_on)
+            else:
+                for rule in directive.ignore:
+                    if (directive.place, rule) not in self.used:
+                        text = f"{rule} is switched off here and finds nothing in this launch."
+                        self._report(own_finding("gate-suppression-unused", text), where, None, fail_on)
+
+
+def _merged(directives: list[Directive]) -> Said:
+    """What several comments say about one launch; later ones win."""
+    merged: dict[str, object] = {}
+    for directive in directives:
+        merged |= {n: v for n in Said.__struct_fields__ if (v := getattr(directive.said, n)) is not None}
+    return Said(**merged)  # type: ignore[arg-type]  # each value comes from a field of that name
+
+
+def _stretch(found: Found) -> tuple[int, int]:
+    """From the engine's name to the last argument, in the file."""
+    places = [found.at, *(p for p in found.words if p is not None)]
+    return found.at.start, max(p.end for p in places)
+
+
+def _same(launches: list[Found], at: int, index: int) -> bool:
+    """Whether a comment's launch is this one, or stands at the same place."""
+    return launches[at].at == launches[index].at

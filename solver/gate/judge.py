@@ -1,0 +1,133 @@
+"""A launch in a file and what is said about it -> its context and result, each flag and variable with its words.
+
+Words are handed to the reader with their number as their place, so that what it says of a flag is said of its words,
+wherever in the file they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from solver.check import Result
+from solver.context import Context, Lookup, Options, build, check_context
+from solver.errors import RequestError
+from solver.expansion import Word
+from solver.gate.found import Found
+from solver.gate.settings import Said
+from solver.records import Finding, Span
+from solver.store import Store
+from solver.traits.hardware import COUNTED
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A launch with its verdict. Spans in it count words of the launch."""
+
+    context: Context
+    result: Result
+
+
+class Judge:
+    """Judges launches; equal ones once. `options` are those of the command line, which a comment alone overrides."""
+
+    def __init__(self, store: Store, options: Options) -> None:
+        self.store = store
+        self.options = options
+        self.lookup = Lookup(store.index)
+        self._done: dict[Any, Judged] = {}
+
+    def judge(self, found: Found, general: Said, beside_it: Said, read_beside: Callable[[str], str | None]) -> Judged:
+        """The verdict on a launch. `general` comes from the settings, `beside_it` from comments. Errors: RequestError."""
+        launch = msgspec.structs.replace(found.launch, words=_numbered(found.launch.words, read_beside))
+        options = self._options(found, general, beside_it)
+        key = (
+            tuple((w.text, w.unknown, w.splits) for w in launch.words), launch.entry, tuple(launch.env.items()),
+            launch.image, launch.unexported and (launch.unexported, launch.text), options.model, options.hardware,
+            options.engine_version, found.hints.gpus, found.partial,
+        )  # fmt: skip
+        if key not in self._done:
+            self._done[key] = self._judged(found, launch, options)
+        return self._done[key]
+
+    def _judged(self, found: Found, launch: Any, options: Options) -> Judged:
+        context = build(self.store, launch, options, self.lookup)
+        if found.hints.gpus is not None and options.hardware is None:
+            facts = msgspec.structs.replace(context.facts, hardware={"gpus": found.hints.gpus})
+            context = msgspec.structs.replace(context, facts=facts)
+        if found.partial:
+            problems = tuple(p for p in context.problems if p.kind != "missing-required")
+            context = msgspec.structs.replace(context, problems=problems)
+        return Judged(context, check_context(context))
+
+    def _options(self, found: Found, general: Said, beside_it: Said) -> Options:
+        """What is said of a launch: by a comment, else on the command line, else by its image, else in the settings."""
+        mine = self.options
+        hints = found.hints
+        release = beside_it.release or mine.engine_version
+        if release is None and not _names_release(hints.image):
+            release = general.release
+        hardware = beside_it.hardware or mine.hardware or general.hardware or self._named_gpu(hints.gpu)
+        if hardware and hints.gpus and not beside_it.hardware and (machine := COUNTED.fullmatch(hardware)):
+            hardware = f"{hints.gpus}x{machine['gpu']}" if "." not in hardware and "/" not in hardware else hardware
+        return Options(beside_it.model or mine.model or general.model, hardware, release, mine.request)
+
+    def _named_gpu(self, name: str | None) -> str | None:
+        """The catalogue's id of a GPU that a manifest or a job names."""
+        if name is None:
+            return None
+        names = self.store.index.core.gpu_names
+        return names.get(name.lower()) or names.get(name.lower().replace("-", " "))
+
+
+def _names_release(image: str | None) -> bool:
+    from solver.release import image_version
+
+    return bool(image and image_version(image))
+
+
+def _numbered(words: tuple[Word, ...], read_beside: Callable[[str], str | None]) -> tuple[Word, ...]:
+    """The words with their number as place. A `--config` file that does not lie beside the launch is not known."""
+    found = [Word(w.text, Span(i, i + 1), w.unknown, w.splits) for i, w in enumerate(words)]
+    for index, word in enumerate(found[1:], 1):
+        if found[index - 1].text == "--config" and read_beside(word.text) is None:
+            found[index] = msgspec.structs.replace(word, unknown=True)
+    return tuple(found)
+
+
+def place_of(finding: Finding, judged: Judged, found: Found) -> Span:
+    """Where a finding stands in the file: the words it is about, else a variable's, else the engine's name."""
+    flags = judged.context.resolver.program.options.spellings
+    spans = [finding.span] if finding.span and not finding.env else []
+    given = judged.context.facts.spans
+    spans += [given[flag] for name in finding.flags if (flag := flags.get(name, "")) in given]
+    for span in spans:
+        places = [p for p in found.words[span.start : span.end] if p is not None]
+        if places:
+            return Span(min(p.start for p in places), max(p.end for p in places))
+    for name in finding.env:
+        if place := env_place(name, found):
+            return place
+    return found.at
+
+
+def env_place(name: str, found: Found) -> Span | None:
+    """Where a variable of a launch is set in the file."""
+    import re
+
+    if name in found.env_places:
+        return found.env_places[name]
+    pattern = rf"(?<![\w$]){re.escape(name)}=(?:'[^']*'|\"[^\"]*\"|[^\s;&|()'\"])*"
+    match = re.search(pattern, found.launch.text)
+    return found.text.place(Span(match.start(), match.end())) if match else None
+
+
+def judged_or_refused(
+    judge: Judge, found: Found, general: Said, beside_it: Said, read_beside: Callable[[str], str | None]
+) -> tuple[Judged | None, str]:
+    """The verdict on a launch, or why it cannot be judged."""
+    try:
+        return judge.judge(found, general, beside_it, read_beside), ""
+    except RequestError as error:
+        return None, str(error)

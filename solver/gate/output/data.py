@@ -1,0 +1,157 @@
+"""A report -> the data of `gate --format json`: launches with their context, findings with their places."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from solver import __version__
+from solver.gate.report import Checked, Report, Reported, Where
+from solver.launch import Launch
+from solver.records import Severity
+from solver.render.data import FindingData, dumps, finding_data
+
+SCHEMA = "flagwise-gate/1"
+
+
+class ContextData(msgspec.Struct, frozen=True):
+    """What a launch was judged by; null where it is not known. `release_from`: given, image, installed, assumed."""
+
+    release: str | None
+    release_from: str | None
+    model: str | None
+    hardware: str | None
+    gpus: int | None
+    image: str | None
+
+
+class LaunchData(msgspec.Struct, frozen=True):
+    """One launch. `env`: null for a variable of unknown value. `verdict` is null where `error` says why."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    span: tuple[int, int]
+    kind: str
+    argv: tuple[str, ...]
+    env: dict[str, str | None]
+    context: ContextData
+    verdict: Literal["valid", "conditional", "invalid"] | None
+    error: str | None = None
+
+
+class GateFinding(msgspec.Struct, frozen=True):
+    """One finding at its place; `launch` is the index of its launch. `span` counts bytes of the file."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    span: tuple[int, int]
+    launch: int | None
+    fingerprint: str
+    state: Literal["new", "known"]
+    suppressed: str | None
+    fails: bool
+    rule: str
+    severity: Severity
+    finding: FindingData
+
+
+class TroubleData(msgspec.Struct, frozen=True):
+    """A file that could not be looked at, whole or in part."""
+
+    file: str
+    problem: str
+
+
+class GateData(msgspec.Struct, frozen=True):
+    """What `gate --format json` prints."""
+
+    schema: str
+    flagwise: str
+    knowledge: str
+    files: int
+    launches: tuple[LaunchData, ...]
+    findings: tuple[GateFinding, ...]
+    troubles: tuple[TroubleData, ...]
+    gone: tuple[str, ...]
+
+
+def output(report: Report, shown: list[Reported], knowledge: str, on_unknown: bool) -> str:
+    """The report as JSON text."""
+    data = GateData(
+        SCHEMA,
+        __version__,
+        knowledge,
+        report.files,
+        tuple(map(launch_data, report.launches)),
+        tuple(_finding(item, report, on_unknown) for item in shown),
+        tuple(TroubleData(t.file, t.problem) for t in report.troubles),
+        tuple(f"{mark} {what}" for mark, what in report.gone),
+    )
+    return dumps(flat(msgspec.to_builtins(data)))
+
+
+def flat(data: dict[str, Any]) -> dict[str, Any]:
+    """The finding's own keys beside its place."""
+    return {**data, "findings": [{**f.pop("finding"), **f} for f in data["findings"]]}
+
+
+def launch_data(checked: Checked) -> LaunchData:
+    """One launch."""
+    judged, hints = checked.judged, checked.found.hints
+    context = judged.context if judged else None
+    return LaunchData(
+        **_place(checked.where),
+        kind=checked.found.kind,
+        argv=argv_of(checked.found.launch),
+        env=checked.found.launch.env,
+        context=ContextData(
+            context.release if context else None,
+            context.release_from if context else None,
+            context.model_name if context else None,
+            context.hardware_name if context else None,
+            context.facts.hardware.get("gpus") if context else hints.gpus,
+            hints.image,
+        ),
+        verdict=judged.result.verdict if judged else None,
+        error=checked.refused or None,
+    )
+
+
+def argv_of(launch: Launch) -> tuple[str, ...]:
+    """The engine's own command, without what wraps it."""
+    words = tuple(word.text for word in launch.words)
+    if launch.entry == "serve":
+        return (*launch.prefix[-2:], *words)
+    script = launch.prefix[-1:] and launch.prefix[-1].endswith("launch_server.py")
+    named = launch.prefix[-2:] if script else launch.prefix[-3:]
+    return (*(named if named[-1:] and "launch_server" in named[-1] else ("python", "-m", "sglang.launch_server")), *words)
+
+
+def _finding(item: Reported, report: Report, on_unknown: bool) -> GateFinding:
+    judged = report.launches[item.launch].judged if item.launch is not None else None
+    program = judged.context.resolver.program if judged else None
+    return GateFinding(
+        **_place(item.where),
+        launch=item.launch,
+        fingerprint=item.fingerprint,
+        state=item.state,
+        suppressed=item.suppressed,
+        fails=item.fails(on_unknown),
+        rule=item.finding.rule,
+        severity=item.finding.severity,
+        finding=finding_data(item.finding, program),  # type: ignore[arg-type]  # without fixes it is not looked at
+    )
+
+
+def _place(where: Where) -> dict[str, Any]:
+    return {
+        "file": where.file, "line": where.line, "column": where.column, "end_line": where.end_line,
+        "end_column": where.end_column, "span": (where.start, where.end),
+    }  # fmt: skip

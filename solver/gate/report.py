@@ -1,0 +1,133 @@
+"""Judged launches, comments and settings -> what the gate reports: findings with their places, and what failed."""
+
+from __future__ import annotations
+
+import bisect
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+
+from solver.check import at_or_above
+from solver.gate.found import Found
+from solver.gate.judge import Judged
+from solver.records import Finding, Fix, Severity, Span
+
+
+class Where(msgspec.Struct, frozen=True):
+    """A place in a file. Lines and columns count from 1, columns in characters; `start` and `end` are byte offsets."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    start: int
+    end: int
+
+
+class Lines:
+    """The lines of a text, to tell where an offset is."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self._ascii = text.isascii()
+        self._starts: list[int] = []
+
+    def where(self, span: Span) -> Where:
+        if not self._starts:
+            self._starts = [0]
+            at = self.text.find("\n")
+            while at >= 0:
+                self._starts.append(at + 1)
+                at = self.text.find("\n", at + 1)
+        line, end_line = (bisect.bisect_right(self._starts, at) for at in (span.start, max(span.end - 1, span.start)))
+        return Where(
+            self.file,
+            line,
+            span.start - self._starts[line - 1] + 1,
+            end_line,
+            span.end - self._starts[end_line - 1] + 1,
+            self._byte(span.start),
+            self._byte(span.end),
+        )
+
+    def _byte(self, offset: int) -> int:
+        return offset if self._ascii else len(self.text[:offset].encode("utf-8"))
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """One finding at its place. `launch`: index of its launch, None for one about a comment or a setting.
+
+    `fingerprint` stays the same while lines move. `state`: new (or no baseline given), or known from the baseline.
+    `suppressed`: why its rule is switched off here.
+    """
+
+    finding: Finding
+    where: Where
+    launch: int | None
+    fingerprint: str
+    fail_on: Severity
+    suppressed: str | None = None
+    state: Literal["new", "known"] = "new"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it can fail the run."""
+        return self.suppressed is None and self.state == "new" and not self.finding.after
+
+    def fails(self, on_unknown: bool) -> bool:
+        """Whether it fails the run. `on_unknown`: also if it depends on what is not known."""
+        open_to_doubt = bool(self.finding.conditional_on) and not on_unknown
+        return self.counts and not open_to_doubt and at_or_above(self.finding, self.fail_on)
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """One launch with its place and verdict; `refused`: why it cannot be judged."""
+
+    found: Found
+    where: Where
+    judged: Judged | None
+    refused: str = ""
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """A file, or a part of it, that could not be looked at."""
+
+    file: str
+    problem: str
+
+
+class Report(msgspec.Struct):
+    """What one run found. `gone`: fingerprints of the baseline that nothing has any more, with what they were."""
+
+    launches: list[Checked] = []
+    findings: list[Reported] = []
+    troubles: list[Trouble] = []
+    files: int = 0
+    gone: list[tuple[str, str]] = []
+
+
+GATE_RULES = {
+    "gate-comment-unreadable": "A flagwise comment is not understood",
+    "gate-comment-unattached": "A flagwise comment stands beside no launch",
+    "gate-suppression-unused": "A rule is switched off that finds nothing here",
+}
+"""Findings of the gate itself: about what people wrote for it, not about the engine."""
+
+
+def own_finding(rule: str, message: str, severity: Severity = "warning") -> Finding:
+    """A finding of the gate itself."""
+    return Finding(rule, severity, "host", "source", GATE_RULES[rule], message)
+
+
+def fingerprint(file: str, finding: Finding, earlier: int) -> str:
+    """What names a finding across runs: file, rule and what it is about, and how many such came before it."""
+    parts = (file, finding.rule, *finding.flags, *finding.env, str(earlier))
+    return sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def mendable(fixes: tuple[Fix, ...]) -> bool:
+    """Whether a fix changes the command alone."""
+    return any(not fix.upgrade and not fix.checkpoint for fix in fixes)
