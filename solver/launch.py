@@ -35,7 +35,8 @@ class Launch(msgspec.Struct, frozen=True):
     `words` are the arguments after the entry point; spans count characters of `text`. `env` holds what reaches the
     process (None: the value is not known), `unexported` what was assigned and does not. `prefix` is everything before
     the arguments but for the environment. `lost` are words that look like arguments but belong to the next command,
-    as after a broken line continuation. `at` is where the engine is named, unless it is the image's own program.
+    as after a broken line continuation. `at` is where the engine is named, unless it is the image's own program;
+    `begin` where a variable for it could be written (in front of the command, or as an option of the container).
     """
 
     words: tuple[Word, ...]
@@ -47,6 +48,7 @@ class Launch(msgspec.Struct, frozen=True):
     unexported: tuple[str, ...] = ()
     lost: tuple[Word, ...] = ()
     at: Span | None = None
+    begin: Span | None = None
 
 
 def read_command(text: str, bare: bool = False) -> Launch:
@@ -171,7 +173,13 @@ def _made(
         text=text,
         unexported=_unexported(command, wrapped),
         at=at,
+        begin=_begin(command.words),
     )
+
+
+def _begin(words: Sequence[Word]) -> Span | None:
+    verb = container_verb([word.text for word in words])
+    return words[0 if verb is None or verb + 1 >= len(words) else verb + 1].span
 
 
 def _unexported(command: Command, wrapped: Wrapped) -> tuple[str, ...]:
@@ -214,7 +222,9 @@ def _moved(launch: Launch, text: str, place: Callable[[Span], Span]) -> Launch:
         return tuple(msgspec.structs.replace(w, span=place(w.span)) if w.span else w for w in words)
 
     at = place(launch.at) if launch.at else None
-    return msgspec.structs.replace(launch, text=text, words=move(launch.words), lost=move(launch.lost), at=at)
+    begin = place(launch.begin) if launch.begin else None
+    words, lost = move(launch.words), move(launch.lost)
+    return msgspec.structs.replace(launch, text=text, words=words, lost=lost, at=at, begin=begin)
 
 
 def _places(word: Word, source: Token) -> Callable[[Span], Span]:

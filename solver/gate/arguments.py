@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from solver.gate.found import UNKNOWN, Found, Hints, Item, Kind, found
+from solver.gate.found import UNKNOWN, Found, Hints, Item, Kind, Slot, found
 from solver.gate.nodes import Node
 from solver.gate.scalars import scalar_text
 from solver.gate.text import Builder, Text
@@ -113,9 +113,10 @@ def launches_in(
     env_places: dict[str, Span] | None = None,
     hints: Hints | None = None,
     items: tuple[Item, ...] = (),
+    slot: Slot | None = None,
     bare: bool = False,
 ) -> list[Found]:
     """Every launch in a command text. Errors: RequestError where the text breaks off."""
     launches = read_commands(text.text, env, bare)
     hints = hints or Hints()
-    return [found(kind, launch, text, hints, fallback, items=items, env_places=env_places) for launch in launches]
+    return [found(kind, launch, text, hints, fallback, items=items, env_places=env_places, slot=slot) for launch in launches]

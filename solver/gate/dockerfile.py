@@ -13,7 +13,7 @@ import msgspec
 
 from solver.errors import RequestError
 from solver.gate.arguments import Argument, arguments_of, joined, launches_in
-from solver.gate.found import Finds, Hints, Unreadable
+from solver.gate.found import Finds, Hints, Slot, Unreadable
 from solver.gate.json_nodes import value_at
 from solver.gate.nodes import scalars
 from solver.gate.text import Builder, Text
@@ -183,10 +183,11 @@ def _read(parts: list[Instruction], stage: Stage, source: Text, finds: Finds, en
     text, items = joined(arguments)
     bare = text.text.startswith("-") and "sglang" in (stage.image or "")
     hints = Hints(image=stage.image)
+    slot = Slot(parts[0].place.start, "ENV {name}={value}\n") if parts and parts[0].name != "RUN" else None
     try:
         finds.found += launches_in(
             "dockerfile", text, parts[0].place if parts else Span(0, 0), env=env, env_places=stage.places, hints=hints,
-            items=items, bare=bare,
+            items=items, slot=slot, bare=bare,
         )  # fmt: skip
     except RequestError as error:
         line = source.text.count("\n", 0, parts[0].place.start) + 1

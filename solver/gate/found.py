@@ -9,6 +9,7 @@ import msgspec
 from solver.gate.text import Text
 from solver.launch import Launch, Word
 from solver.records import Span
+from solver.wrappers import container_verb
 
 Kind = Literal[
     "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json", "config"
@@ -36,6 +37,13 @@ class Entry(msgspec.Struct, frozen=True):
     value: Span
 
 
+class Slot(msgspec.Struct, frozen=True):
+    """Where a variable for a launch can be written: before an offset of the file, as `text` with {name} and {value}."""
+
+    at: int
+    text: str
+
+
 class Hints(msgspec.Struct, frozen=True):
     """What stands beside a launch: the image, GPUs a node, and their name. None: not said."""
 
@@ -50,7 +58,8 @@ class Found(msgspec.Struct, frozen=True):
     `launch.text` is the command text it was read from, `text` the same with the way back into the file. `at` is where
     the engine is named, in the file. `words` has the place of each of `launch.words` in the file (None: computed).
     `items` are the elements, where the command is a list; `entries` the keys, where it is a mapping of flags.
-    `env_places`: variable -> where it is set. `partial`: more arguments may come from elsewhere.
+    `env_places`: variable -> where it is set; `slot` where another can be. `partial`: more arguments may come from
+    elsewhere.
     """
 
     kind: Kind
@@ -62,6 +71,7 @@ class Found(msgspec.Struct, frozen=True):
     items: tuple[Item, ...] = ()
     entries: tuple[Entry, ...] = ()
     env_places: dict[str, Span] = {}
+    slot: Slot | None = None
     partial: bool = False
 
 
@@ -81,6 +91,7 @@ def found(
     *,
     items: tuple[Item, ...] = (),
     env_places: dict[str, Span] | None = None,
+    slot: Slot | None = None,
 ) -> Found:
     """A launch that was read from a text, placed in the file. `fallback`: the place of the whole command."""
     words = tuple(text.place(word.span) if word.span else None for word in launch.words)
@@ -95,7 +106,15 @@ def found(
         hints=msgspec.structs.replace(hints, image=image),
         items=items,
         env_places=env_places or {},
+        slot=slot or _slot(launch, text),
     )
+
+
+def _slot(launch: Launch, text: Text) -> Slot | None:
+    """In shell text a variable stands before the command, or is an option of the container."""
+    place = text.place(launch.begin) if launch.begin else None
+    option = "-e " if container_verb(launch.prefix) is not None else ""
+    return Slot(place.start, f"{option}{{name}}={{value}} ") if place else None
 
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from solver.gate import files
 from solver.gate.directives import MARK, Directive, directives_in, held_by
 from solver.gate.files import Candidate
-from solver.gate.found import Found, Unreadable
-from solver.gate.judge import Judge, judged_or_refused, place_of
+from solver.gate.found import Finds, Found, Unreadable
+from solver.gate.judge import Judge, Judged, judged_or_refused, place_of
 from solver.gate.kinds import find_in
 from solver.gate.report import Checked, Lines, Report, Reported, Trouble, fingerprint, own_finding
 from solver.gate.settings import Said, Settings, matches, said_of
@@ -26,6 +26,7 @@ class Inspector:
         self.flags = flags
         self.fail_on = fail_on
         self.report = Report()
+        self.mender: Mender | None = None
         self.used: set[int] = set()
         """Indices of the settings' `ignore` entries that switched something off."""
 
@@ -44,8 +45,9 @@ class Inspector:
 
     def look(self, path: str, text: str, kind: files.Kind) -> None:
         """Find and judge the launches of one file. Errors: Unreadable."""
-        read_beside = files.beside(path)
-        finds = find_in(Text.whole(text), kind, self.flags, read_beside)
+        if self.mender is not None:
+            text = self.mender.mended(path, text, kind, self)
+        finds, read_beside = self.launches_in(path, text, kind)
         self.report.troubles += [Trouble(path, problem) for problem in finds.problems]
         directives = directives_in(text) if MARK in text else []
         if not finds.found and not directives:
@@ -58,6 +60,27 @@ class Inspector:
             mine = [d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)]
             reporter.launch(found, mine, read_beside)
         reporter.comments(directives, held)
+
+    def launches_in(self, path: str, text: str, kind: files.Kind) -> tuple[Finds, Callable[[str], str | None]]:
+        """The launches of one file, and how its neighbours are read. Errors: Unreadable."""
+        read_beside = files.beside(path)
+        return find_in(Text.whole(text), kind, self.flags, read_beside), read_beside
+
+    def verdicts(self, path: str, text: str, kind: files.Kind) -> list[Verdict]:
+        """Each launch of a text with its verdict. Errors: Unreadable."""
+        finds, read_beside = self.launches_in(path, text, kind)
+        directives = directives_in(text) if MARK in text else []
+        held = held_by(directives, [_stretch(found) for found in finds.found], text)
+        general = said_of(self.settings, path)
+        off = {i.rule for i in self.settings.ignore if matches(self.settings, i.paths, path)}
+        made = []
+        for index, found in enumerate(finds.found):
+            mine = [d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)]
+            beside_it = _merged(mine)
+            judged, _ = judged_or_refused(self.judge, found, general, beside_it, read_beside)
+            fail_on = beside_it.fail_on or self.fail_on or general.fail_on or "error"
+            made.append(Verdict(found, judged, off | {rule for d in mine for rule in d.ignore}, fail_on))
+        return made
 
     def unused_settings(self) -> None:
         """Rules that the settings switch off and that found nothing in this run."""
@@ -72,11 +95,19 @@ class Inspector:
                 )
 
 
-class _Silencer(NamedTuple):
-    """A rule switched off for one launch: why, and how to note that it was needed."""
+class Verdict(NamedTuple):
+    """One launch, its verdict (None: it cannot be judged), the rules switched off for it, and its fail level."""
 
-    because: str
-    note: Callable[[], None]
+    found: Found
+    judged: Judged | None
+    off: set[str]
+    fail_on: Severity
+
+
+class Mender(Protocol):
+    """What changes a file before it is looked at; the new text comes back."""
+
+    def mended(self, path: str, text: str, kind: files.Kind, inspector: Inspector) -> str: ...
 
 
 class _Reporter:

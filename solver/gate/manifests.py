@@ -12,9 +12,10 @@ from collections.abc import Callable
 from solver.errors import RequestError
 from solver.gate import compose, containers, flag_mappings
 from solver.gate.arguments import Argument, arguments_of, joined, launches_in
-from solver.gate.found import Finds, Item, Kind, Unreadable
+from solver.gate.found import Finds, Item, Kind, Slot, Unreadable
 from solver.gate.nodes import Node, get, pairs, scalars
 from solver.gate.scalars import scalar_text
+from solver.gate.slots import slot_in
 from solver.gate.scope import Scope, narrowed, with_env
 from solver.gate.text import Builder, Text
 from solver.records import Span
@@ -121,7 +122,8 @@ class _Walk:
         if bare or _LAUNCH.search(text.text.replace("'", " ")):
             self.seen.update(id(argument.node) for argument in arguments)
             self.seen.update(id(value) for key in ("command", "args", "entrypoint") if (value := get(node, key)))
-            self._read(text, items, scope, node, bare=bare)
+            slot = slot_in(node, self.source, "environment" if self.kind == "compose" else "env")
+            self._read(text, items, scope, node, slot=slot, bare=bare)
 
     def _inner(self, node: Node, scope: Scope) -> Scope:
         """What holds below a mapping. A workflow hands its variables down; a container's are its own."""
@@ -143,12 +145,20 @@ class _Walk:
                 builder.compute("\n")
         self._read(builder.finish(), (), scope, nodes[0])
 
-    def _read(self, text: Text, items: tuple[Item, ...], scope: Scope, node: Node, bare: bool = False) -> None:
+    def _read(
+        self,
+        text: Text,
+        items: tuple[Item, ...],
+        scope: Scope,
+        node: Node,
+        slot: Slot | None = None,
+        bare: bool = False,
+    ) -> None:
         fallback = self.source.place(Span(node.start, node.end)) or Span(node.start, node.end)
         try:
             self.finds.found += launches_in(
                 self.kind, text, fallback, env=scope.env, env_places=scope.places, hints=scope.hints, items=items,
-                bare=bare,
+                slot=slot, bare=bare,
             )  # fmt: skip
         except RequestError as error:
             line = self.source.text.count("\n", 0, node.start) + 1

@@ -99,13 +99,24 @@ class Trouble(msgspec.Struct, frozen=True):
     problem: str
 
 
+class Mend(msgspec.Struct, frozen=True):
+    """One finding that was mended, or (with `why_not`) could not be. `line` counts in the file before the change."""
+
+    file: str
+    line: int
+    rule: str
+    what: str
+    why_not: str | None = None
+
+
 class Report(msgspec.Struct):
-    """What one run found. `gone`: fingerprints of the baseline that nothing has any more, with what they were."""
+    """What one run found. `mends`: what `--fix` did. `gone`: fingerprints of the baseline that nothing has any more, with what they were."""
 
     launches: list[Checked] = []
     findings: list[Reported] = []
     troubles: list[Trouble] = []
     files: int = 0
+    mends: list[Mend] = []
     gone: list[tuple[str, str]] = []
 
 

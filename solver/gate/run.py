@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from solver.check import at_or_above
 from solver.context import Options
@@ -18,6 +18,9 @@ from solver.gate.kinds import kind_of_text
 from solver.gate.report import Report, Reported
 from solver.gate.settings import Settings, load, matches
 from solver.store import Store
+
+if TYPE_CHECKING:
+    from solver.gate.fix import FileMender
 
 FINDINGS, NOT_LOOKED_AT = 1, 2
 
@@ -31,8 +34,14 @@ def gate(values: dict[str, Any]) -> int:
     settings = load(next((p for p in paths if p != "-"), "."), values["config"])
     targets = _targets(values)
     inspector = _inspector(where, settings, values)
+    mender = _mender(values)
+    inspector.mender = mender
     _look(inspector, paths, settings)
     report = inspector.report
+    if mender is not None and mender.diff:
+        print("".join(mender.diffs), end="")
+        targets = targets[1:]
+    _baseline(report, values)
     shown = [item for item in report.findings if at_or_above(item.finding, values["show"])]
     for form, path in targets:
         _write(form, path, _rendered(form, report, shown, where, values))
@@ -44,6 +53,33 @@ def _inspector(where: Store, settings: Settings, values: dict[str, Any]) -> Insp
     judge = Judge(where, options)
     judge.lookup.machine(options.hardware)  # a wrong one is refused before any file is read
     return Inspector(judge, settings, flag_names(where), values["fail_on"])
+
+
+def _mender(values: dict[str, Any]) -> FileMender | None:
+    """What `--fix`, `--unsafe` and `--diff` ask for. Errors: RequestError."""
+    if not (values["fix"] or values["diff"]):
+        if values["unsafe"]:
+            raise RequestError("--unsafe: expected with --fix or --diff")
+        return None
+    if "-" in values["command"]:
+        raise RequestError("--fix: standard input cannot be changed; name files or folders")
+    from solver.gate.fix import FileMender
+
+    return FileMender(values["unsafe"], write=not values["diff"], diff=values["diff"])
+
+
+def _baseline(report: Report, values: dict[str, Any]) -> None:
+    """Write the baseline, or compare with it. Errors: RequestError."""
+    path = values["baseline"]
+    if path is None:
+        if values["write_baseline"]:
+            raise RequestError("--write-baseline: expected with --baseline FILE")
+        return
+    from solver.gate import baseline
+
+    if values["write_baseline"]:
+        baseline.write(path, report)
+    baseline.compare(baseline.read(path), report)
 
 
 def flag_names(where: Store) -> frozenset[str]:

@@ -52,7 +52,8 @@ def _variables(node: Node) -> list[tuple[str, str | None, Span]]:
             found.append((name, text if equals else None, place))
         elif name := text_at(item, "name"):
             value = get(item, "value")
-            found.append((name, _plain(value) if value else None, Span(value.start, value.end) if value else place))
+            end = max(node.end for node in (get(item, "name"), value) if node is not None)
+            found.append((name, _plain(value) if value else None, Span(item.start, end)))
     return found
 
 

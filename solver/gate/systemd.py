@@ -13,7 +13,7 @@ from typing import NamedTuple
 from solver.errors import RequestError
 from solver.gate.arguments import launches_in
 from solver.gate.compose import ReadBeside, read_env_text
-from solver.gate.found import UNKNOWN, Finds, Hints
+from solver.gate.found import UNKNOWN, Finds, Hints, Slot
 from solver.gate.text import Builder, Text
 from solver.records import Span
 from solver.shell import tokens
@@ -46,8 +46,9 @@ def find(source: Text, read_beside: ReadBeside) -> Finds:
         bare = bool(image) and "sglang" in str(image) and text.text.startswith("-")
         try:
             finds.found += launches_in(
-                "systemd", text, setting.place, env=env, env_places=places, hints=Hints(image=image), bare=bare
-            )
+                "systemd", text, setting.place, env=env, env_places=places, hints=Hints(image=image), bare=bare,
+                slot=Slot(setting.place.start, "Environment={name}={value}\n"),
+            )  # fmt: skip
         except RequestError as error:
             line = source.text.count("\n", 0, setting.place.start) + 1
             finds.problems.append(f"{error} (in {setting.key} on line {line})")

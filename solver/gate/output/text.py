@@ -18,6 +18,8 @@ def output(report: Report, shown: list[Reported], on_unknown: bool) -> str:
             continue
         lines += [*_finding(item, report), ""]
     lines += _conditional(report, shown)
+    lines += [f"mended {m.file}:{m.line} [{m.rule}]: {m.what}" for m in report.mends if m.why_not is None]
+    lines += [f"not mended {m.file}:{m.line} [{m.rule}]: {m.why_not}" for m in report.mends if m.why_not is not None]
     lines += [f"{trouble.file}: {trouble.problem}" for trouble in report.troubles]
     lines += [f"gone: {what}" for _, what in report.gone]
     return "\n".join([*lines, _summary(report, shown, on_unknown)])
