@@ -230,16 +230,31 @@ def _moved(launch: Launch, text: str, place: Callable[[Span], Span]) -> Launch:
 def _places(word: Word, source: Token) -> Callable[[Span], Span]:
     """How a place inside a word's text maps to the text around it: exact where the word is written out literally."""
     whole = Span(source.start, source.end)
-    starts: list[int] = []
-    length = 0
-    for piece in source.pieces:
-        starts.append(length)
-        length += len(piece.text if piece.kind == "text" else piece.raw)
-    if length != len(word.text):
+    starts = _starts(word.text, source)
+    if starts is None:
         return lambda span: whole
 
     def outer(offset: int) -> int:
         at = bisect.bisect_right(starts, offset) - 1
-        return min(source.pieces[at].start + offset - starts[at], source.end)
+        piece = source.pieces[at]
+        return min(piece.start + min(offset - starts[at], len(piece.raw) - 1), source.end)
 
     return lambda span: Span(outer(span.start), outer(span.end - 1) + 1) if span.end > span.start else whole
+
+
+def _starts(text: str, source: Token) -> list[int] | None:
+    """Where each piece of a word begins in what it became; None where that cannot be told."""
+    starts: list[int] = []
+    at = 0
+    for index, piece in enumerate(source.pieces):
+        starts.append(at)
+        if piece.kind == "text":
+            if not text.startswith(piece.text, at):
+                return None
+            at += len(piece.text)
+            continue
+        following = next((p.text for p in source.pieces[index + 1 :] if p.kind == "text" and p.text), None)
+        at = len(text) if following is None else text.find(following, at)
+        if at < 0:
+            return None
+    return starts if at == len(text) else None

@@ -51,8 +51,9 @@ class _Script:
         self.variables: Variables = dict(env)
         self.exported: set[str] = set(env)
         self.all_exported = False
-        self.blocks: list[tuple[str, set[str], Variables, set[str]]] = []
-        self.guarded: set[str] = set()  # assigned behind a test in the current && and || list
+        self.blocks: list[tuple[str, Variables, Variables, set[str]]] = []
+        """Per open block: its end, what was assigned in it had before (None: nothing known), and a subshell's outside."""
+        self.guarded: Variables = {}  # values before; assigned behind a test in the current && and || list
         self.is_guarded = False
 
     def read(self, stream: list[Token]) -> Iterator[Command]:
@@ -132,7 +133,7 @@ class _Script:
         while pending:
             word = pending[0].text
             if word in _OPENING:
-                self.blocks.append((_OPENING[word], set(), {}, set()))
+                self.blocks.append((_OPENING[word], {}, {}, set()))
             if word in _WHOLE:
                 if word != "case" and word != "function" and len(pending) > 1:
                     self._set(pending[1].text, None)
@@ -152,31 +153,38 @@ class _Script:
         self._forget(names)
         if word == self.blocks[-1][0]:
             self.blocks.pop()
-            if self.blocks:
-                self.blocks[-1][1].update(names)
+            for name, value in names.items() if self.blocks else ():
+                self.blocks[-1][1].setdefault(name, value)
 
     def _after(self, operator: str) -> None:
         if operator == "(":
-            self.blocks.append((")", set(), dict(self.variables), set(self.exported)))
+            self.blocks.append((")", {}, dict(self.variables), set(self.exported)))
         elif operator == ")" and self.blocks and self.blocks[-1][0] == ")":
             _, _, self.variables, self.exported = self.blocks.pop()
         elif operator in (";;", ";&", ";;&") and self.blocks:
             self._forget(self.blocks[-1][1])
         if operator in _LIST_ENDS:
             self._forget(self.guarded)
-            self.guarded, self.is_guarded = set(), False
+            self.guarded, self.is_guarded = {}, False
 
-    def _forget(self, names: set[str]) -> None:
-        self.variables.update(dict.fromkeys(names & self.variables.keys()))
+    def _forget(self, before: Variables) -> None:
+        """What may or may not have been assigned is unknown; of an array that only grew, what it grew by."""
+        for name, earlier in before.items():
+            value = self.variables.get(name)
+            if isinstance(earlier, tuple) and isinstance(value, tuple) and value[: len(earlier)] == earlier:
+                self.variables[name] = (*earlier, Word(f"${{{name}[@]}}", unknown=True, splits=True))
+            elif name in self.variables:
+                self.variables[name] = None
 
     def _set(self, name: str, value: Value) -> None:
+        before = self.variables.get(name)
         self.variables[name] = value
         if self.all_exported:
             self.exported.add(name)
         if self.blocks:
-            self.blocks[-1][1].add(name)
+            self.blocks[-1][1].setdefault(name, before)
         if self.is_guarded:
-            self.guarded.add(name)
+            self.guarded.setdefault(name, before)
 
     def _assignment(self, token: Token, prefix: Mapping[str, str | None]) -> tuple[str, str | None] | None:
         """`NAME=value` or `NAME+=value` -> name and value; None where the word is something else."""

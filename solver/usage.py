@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from solver import verbs
-from solver.gate import gate
+from solver.gate import FORMS, gate
 
 
 class Option(NamedTuple):
@@ -88,7 +88,7 @@ VERBS: dict[str, Verb] = {
         gate,
         (
             *JUDGED_BY,
-            Option("--format", str, "text", "form of the result", ("text", "json", "sarif", "github", "gitlab", "junit")),
+            Option("--format", str, "text", "form of the result", FORMS),
             Option("--output", str, (), "FORMAT=FILE: write the result to a file too; may be repeated", many=True),
             Option("--show", str, "warning", "least severity shown", ("error", "warning", "note")),
             Option("--fail-on", str, None, "least severity that fails (else as configured, else error)",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+FORMS = ("text", "json", "sarif", "github", "gitlab", "junit")
+"""Forms in which a report can be written."""
+
 
 def gate(values: dict[str, Any]) -> int:
     """Find the launches in files and folders and check them; `-` reads standard input."""

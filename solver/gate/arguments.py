@@ -1,4 +1,4 @@
-"""A list of arguments, each with its places -> one command text that the shell reader splits into the same arguments."""
+"""A list of arguments with their places -> one command text that the shell reader splits into the same arguments."""
 
 from __future__ import annotations
 
@@ -119,4 +119,6 @@ def launches_in(
     """Every launch in a command text. Errors: RequestError where the text breaks off."""
     launches = read_commands(text.text, env, bare)
     hints = hints or Hints()
-    return [found(kind, launch, text, hints, fallback, items=items, env_places=env_places, slot=slot) for launch in launches]
+    return [
+        found(kind, launch, text, hints, fallback, items=items, env_places=env_places, slot=slot) for launch in launches
+    ]

@@ -1,6 +1,5 @@
 """A file of known findings: written once, compared with in later runs, so that only what is new fails."""
 
-# ruff: noqa: PTH123
 from __future__ import annotations
 
 import json

@@ -24,9 +24,7 @@ ReadBeside = Callable[[str], str | None]
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([^{}]*)\})", re.ASCII)
 
 
-def command_of(
-    node: Node, source: Text, scope: Scope, read_beside: ReadBeside
-) -> tuple[list[Argument], Scope] | None:
+def command_of(node: Node, source: Text, scope: Scope, read_beside: ReadBeside) -> tuple[list[Argument], Scope] | None:
     """The whole command of a service and what its process gets; None for a mapping that starts nothing."""
     entry, command = get(node, "entrypoint"), get(node, "command")
     if entry is None and command is None:
@@ -36,13 +34,16 @@ def command_of(
     def expand(text: Text) -> Text:
         return substituted(text, _REFERENCE, lambda match: _value(match, outside))
 
+    def expand_shell(text: Text) -> Text:
+        return substituted(text, _REFERENCE, lambda match: _escaped(match) or _value(match, outside))
+
     arguments: list[Argument] = []
     for value in (entry, command):
         items = scalars(value)
         if items is not None:
             arguments += arguments_of(items, source, expand)
         elif value is not None and value.kind == "scalar":
-            arguments.append(Argument(value, expand(scalar_text(value, source)), raw=True))
+            arguments.append(Argument(value, expand_shell(scalar_text(value, source)), raw=True))
     return arguments, _environment(node, source, narrowed(scope, node), outside, read_beside)
 
 
@@ -70,6 +71,13 @@ def _interpolated(name: str, value: str | None, outside: Env) -> str | None:
         parts += [value[at : match.start()], known]
         at = match.end()
     return "".join([*parts, value[at:]])
+
+
+def _escaped(match: re.Match[str]) -> str | None:
+    """`$$` in a text that is split as a shell splits it, where a dollar means nothing else."""
+    if not match[1]:
+        return None
+    return "$" if match.string.count("'", 0, match.start()) % 2 else "\\$"
 
 
 def _value(match: re.Match[str], outside: Env) -> str | None:

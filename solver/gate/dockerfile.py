@@ -205,4 +205,3 @@ def _elements(part: Instruction) -> list[Argument] | None:
     if items is None or text[end:].strip():
         return None
     return arguments_of(items, part.body)
-

@@ -136,7 +136,9 @@ class Editor:
 
     def _item_at(self, place: Span) -> Span | None:
         """The list element at a place, if it is no more than that."""
-        return next((p for p in self.items.values() if p.start <= place.start and place.end <= p.end <= place.end + 1), None)
+        return next(
+            (p for p in self.items.values() if p.start <= place.start and place.end <= p.end <= place.end + 1), None
+        )
 
     def _is_block(self, item: Span) -> bool:
         """Whether an element stands after a dash on a line of its own."""

@@ -3,8 +3,6 @@
 Only here are files opened. Nothing is followed that leads back, nothing is read that is too large or no text.
 """
 
-# Thousands of files are looked at: pathlib would cost more than reading them.
-# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH119, PTH120, PTH123
 from __future__ import annotations
 
 import os
@@ -18,8 +16,10 @@ from solver.gate.kinds import MARKS, kind_of_name, kind_of_text
 LARGEST = 4 * 1024 * 1024
 """Bytes of the largest file that is read; launches stand in files of a few KiB."""
 PASSED_OVER = frozenset(
-    (".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", "site-packages")
-    + (".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")
+    (
+        *(".git", ".hg", ".svn", "node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"),
+        *("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"),
+    )
 )
 """Folders whose content is not the project's own."""
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from solver.check import Result, at_or_above
 from solver.gate.edits import Unmendable, apply
-from solver.gate.files import Kind
-from solver.gate.found import Unreadable
+from solver.gate.found import Kind, Unreadable
 from solver.gate.inspect import Inspector, Verdict
 from solver.gate.judge import Judged
 from solver.gate.mend import edits_of, fixes_for
 from solver.gate.output.target import replace_file
 from solver.gate.report import Mend, Trouble
+from solver.pipeline import plain
 from solver.records import Finding, Fix
 from solver.render.text import fix_text
 
@@ -58,12 +58,12 @@ class _Spot(NamedTuple):
     """A finding of one launch of a text."""
 
     verdicts: list[Verdict]
-    index: int
+    at: int
     finding: Finding
 
     @property
     def verdict(self) -> Verdict:
-        return self.verdicts[self.index]
+        return self.verdicts[self.at]
 
 
 class _Work:
@@ -128,7 +128,7 @@ class _Work:
         """Why a change is not made; None: it holds. Empty: it is not safe, and only that was asked for."""
         if len(after) != len(spot.verdicts):
             return "another number of launches would be read"
-        old, new = spot.verdict.judged, after[spot.index].judged
+        old, new = spot.verdict.judged, after[spot.at].judged
         if old is None or new is None:
             return "the launch could not be judged any more"
         keeps = _same_values(old, new, (*fix.unset, *fix.env))
@@ -150,10 +150,11 @@ def _same_values(before: Judged, after: Judged, apart_from: Iterable[str]) -> bo
         return False
     out = set(apart_from)
 
-    def variables(spaces: dict[str, dict[str, object]]) -> dict[str, object]:
-        return {name: value for name, value in spaces["env"].items() if name not in out}
+    def in_force(spaces: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        flags = {name: plain(value) for name, value in spaces["flag"].items()}
+        return [flags, {name: plain(value) for name, value in spaces["env"].items() if name not in out}]
 
-    return all(a["flag"] == b["flag"] and variables(a) == variables(b) for a, b in zip(*ends, strict=True))
+    return all(in_force(a) == in_force(b) for a, b in zip(*ends, strict=True))
 
 
 def _count(result: Result, finding: Finding) -> int:
@@ -171,6 +172,6 @@ def _serious(judged: Judged | None, keeps: bool) -> set[str]:
 
 def _diff(path: str, old: str, new: str) -> str:
     """A unified diff, as `patch` and `git apply` read it."""
-    names = [f"{side}/{path.lstrip('/')}" for side in "ab"]
-    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), *names)
+    name = path.lstrip("/")
+    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

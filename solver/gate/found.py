@@ -117,7 +117,6 @@ def _slot(launch: Launch, text: Text) -> Slot | None:
     return Slot(place.start, f"{option}{{name}}={{value}} ") if place else None
 
 
-
 def _as_written(word: Word) -> Word:
     """A word whose references of unknown value are shown as a shell would write them."""
     if UNKNOWN not in word.text:

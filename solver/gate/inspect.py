@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from solver.gate import files
 from solver.gate.directives import MARK, Directive, directives_in, held_by
 from solver.gate.files import Candidate
-from solver.gate.found import Finds, Found, Unreadable
+from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.judge import Judge, Judged, judged_or_refused, place_of
 from solver.gate.kinds import find_in
 from solver.gate.report import Checked, Lines, Report, Reported, Trouble, fingerprint, own_finding
@@ -43,7 +43,7 @@ class Inspector:
                 self.report.troubles.append(Trouble(candidate.path, str(error)))
         return self.report
 
-    def look(self, path: str, text: str, kind: files.Kind) -> None:
+    def look(self, path: str, text: str, kind: Kind) -> None:
         """Find and judge the launches of one file. Errors: Unreadable."""
         if self.mender is not None:
             text = self.mender.mended(path, text, kind, self)
@@ -57,16 +57,18 @@ class Inspector:
         held = held_by(directives, [_stretch(found) for found in finds.found], text)
         reporter = _Reporter(self, lines, said)
         for index, found in enumerate(finds.found):
-            mine = [d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)]
+            mine = [
+                d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)
+            ]
             reporter.launch(found, mine, read_beside)
         reporter.comments(directives, held)
 
-    def launches_in(self, path: str, text: str, kind: files.Kind) -> tuple[Finds, Callable[[str], str | None]]:
+    def launches_in(self, path: str, text: str, kind: Kind) -> tuple[Finds, Callable[[str], str | None]]:
         """The launches of one file, and how its neighbours are read. Errors: Unreadable."""
         read_beside = files.beside(path)
         return find_in(Text.whole(text), kind, self.flags, read_beside), read_beside
 
-    def verdicts(self, path: str, text: str, kind: files.Kind) -> list[Verdict]:
+    def verdicts(self, path: str, text: str, kind: Kind) -> list[Verdict]:
         """Each launch of a text with its verdict. Errors: Unreadable."""
         finds, read_beside = self.launches_in(path, text, kind)
         directives = directives_in(text) if MARK in text else []
@@ -75,7 +77,9 @@ class Inspector:
         off = {i.rule for i in self.settings.ignore if matches(self.settings, i.paths, path)}
         made = []
         for index, found in enumerate(finds.found):
-            mine = [d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)]
+            mine = [
+                d for d, at in zip(directives, held, strict=True) if at is not None and _same(finds.found, at, index)
+            ]
             beside_it = _merged(mine)
             judged, _ = judged_or_refused(self.judge, found, general, beside_it, read_beside)
             fail_on = beside_it.fail_on or self.fail_on or general.fail_on or "error"
@@ -107,7 +111,7 @@ class Verdict(NamedTuple):
 class Mender(Protocol):
     """What changes a file before it is looked at; the new text comes back."""
 
-    def mended(self, path: str, text: str, kind: files.Kind, inspector: Inspector) -> str: ...
+    def mended(self, path: str, text: str, kind: Kind, inspector: Inspector) -> str: ...
 
 
 class _Reporter:
@@ -125,9 +129,7 @@ class _Reporter:
             if matches(inspector.settings, ignore.paths, lines.file)
         ]
 
-    def launch(
-        self, found: Found, directives: list[Directive], read_beside: Callable[[str], str | None]
-    ) -> None:
+    def launch(self, found: Found, directives: list[Directive], read_beside: Callable[[str], str | None]) -> None:
         beside_it = _merged(directives)
         report = self.inspector.report
         judged, refused = judged_or_refused(self.inspector.judge, found, self.said, beside_it, read_beside)

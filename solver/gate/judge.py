@@ -39,7 +39,7 @@ class Judge:
         self._done: dict[Any, Judged] = {}
 
     def judge(self, found: Found, general: Said, beside_it: Said, read_beside: Callable[[str], str | None]) -> Judged:
-        """The verdict on a launch. `general` comes from the settings, `beside_it` from comments. Errors: RequestError."""
+        """The verdict on a launch; `general` is from the settings, `beside_it` from comments. Errors: RequestError."""
         launch = msgspec.structs.replace(found.launch, words=_numbered(found.launch.words, read_beside))
         options = self._options(found, general, beside_it)
         key = (

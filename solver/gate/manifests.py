@@ -15,8 +15,8 @@ from solver.gate.arguments import Argument, arguments_of, joined, launches_in
 from solver.gate.found import Finds, Item, Kind, Slot, Unreadable
 from solver.gate.nodes import Node, get, pairs, scalars
 from solver.gate.scalars import scalar_text
-from solver.gate.slots import slot_in
 from solver.gate.scope import Scope, narrowed, with_env
+from solver.gate.slots import slot_in
 from solver.gate.text import Builder, Text
 from solver.records import Span
 
@@ -34,7 +34,9 @@ def find_yaml(source: Text, flags: frozenset[str], read_beside: ReadBeside) -> F
         nodes = documents(source.text)
     except Unreadable as error:
         if "{{" in source.text and str(error).startswith("not YAML"):
-            raise Unreadable(f"{error}; a template has to be rendered first: `helm template … | flagwise gate -`") from None
+            raise Unreadable(
+                f"{error}; a template has to be rendered first: `helm template … | flagwise gate -`"
+            ) from None
         raise
     return _find(nodes, source, flags, read_beside, "yaml")
 
@@ -72,9 +74,7 @@ def kind_of(node: Node, other: Kind) -> Kind:
 class _Walk:
     """One document under way."""
 
-    def __init__(
-        self, kind: Kind, source: Text, flags: frozenset[str], read_beside: ReadBeside, finds: Finds
-    ) -> None:
+    def __init__(self, kind: Kind, source: Text, flags: frozenset[str], read_beside: ReadBeside, finds: Finds) -> None:
         self.kind = kind
         self.source = source
         self.flags = flags
@@ -163,4 +163,3 @@ class _Walk:
         except RequestError as error:
             line = self.source.text.count("\n", 0, node.start) + 1
             self.finds.problems.append(f"{error} (in the text that starts on line {line})")
-

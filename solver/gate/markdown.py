@@ -14,8 +14,8 @@ _FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*\{?\.?([\w+-]*)[^\n`]*$", re.
 _PROMPT = re.compile(r"(?:\(\w+\)[ ]?)?[$#>%][ ](?=\S)")
 _NAMED = re.compile(r"sglang|launch_server")
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("", "bash", "sh", "shell", "zsh", "console", "shell-session", "shellsession", "terminal"), "shell"),
-    **dict.fromkeys(("text", "txt", "cmd", "command", "commandline", "ssh"), "shell"),
+    **dict.fromkeys(("", "bash", "sh", "shell", "zsh", "console", "shell-session", "shellsession"), "shell"),
+    **dict.fromkeys(("terminal", "text", "txt", "cmd", "command", "commandline", "ssh"), "shell"),
     **dict.fromkeys(("dockerfile", "docker", "containerfile"), "dockerfile"),
     **dict.fromkeys(("yaml", "yml"), "yaml"),
     **dict.fromkeys(("json", "jsonc", "json5"), "json"),
@@ -44,7 +44,9 @@ def fences(source: Text) -> Iterator[tuple[str, Text]]:
     text, at = source.text, 0
     while opening := _FENCE.search(text, at):
         body_start = min(opening.end() + 1, len(text))
-        closing = re.compile(rf"^[ \t>]*{re.escape(opening[2])}{opening[2][0]}*[ \t\r]*$", re.M).search(text, body_start)
+        closing = re.compile(rf"^[ \t>]*{re.escape(opening[2])}{opening[2][0]}*[ \t\r]*$", re.M).search(
+            text, body_start
+        )
         end = closing.start() if closing else len(text)
         console = opening[3].lower() in ("console", "shell-session", "shellsession", "")
         yield opening[3], _body(source, body_start, end, opening[1], console)

@@ -110,7 +110,7 @@ class Mend(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """What one run found. `mends`: what `--fix` did. `gone`: fingerprints of the baseline that nothing has any more, with what they were."""
+    """What one run found. `mends`: what `--fix` did. `gone`: what is in the baseline and found no more."""
 
     launches: list[Checked] = []
     findings: list[Reported] = []

@@ -1,6 +1,5 @@
-"""The verb `gate`: options -> files looked at, outputs written, exit status 0, 1 (findings) or 2 (not all was looked at)."""
+"""The verb `gate`: options -> files looked at, outputs written; status 0, 1 (findings) or 2 (not all was looked at)."""
 
-# ruff: noqa: PTH110
 from __future__ import annotations
 
 import os
@@ -12,6 +11,7 @@ from solver.check import at_or_above
 from solver.context import Options
 from solver.errors import RequestError
 from solver.gate import files
+from solver.gate.found import Unreadable
 from solver.gate.inspect import Inspector
 from solver.gate.judge import Judge
 from solver.gate.kinds import kind_of_text
@@ -94,7 +94,7 @@ def _look(inspector: Inspector, paths: Sequence[str], settings: Settings) -> Non
         inspector.report.files += 1
         try:
             inspector.look("<stdin>", text, kind_of_text(text))
-        except files.Unreadable as error:
+        except Unreadable as error:
             raise RequestError(f"standard input: {error}") from None
 
     def is_excluded(path: str) -> bool:
@@ -134,7 +134,7 @@ def _progress() -> Callable[[int], None]:
 
 def _targets(values: dict[str, Any]) -> list[tuple[str, str | None]]:
     """Each output and where it goes (None: standard output). Errors: RequestError for what could not be written."""
-    from solver.gate.output import FORMS
+    from solver.gate import FORMS
     from solver.gate.output.target import check_target
 
     targets: list[tuple[str, str | None]] = [(values["format"], None)]

@@ -83,14 +83,19 @@ def _image(node: Node) -> str | None:
     image = get(node, "image") or get(node, "container")
     if image is None or image.kind == "scalar":
         return image.value if image else None
-    repository, tag = text_at(image, "repository") or text_at(image, "name") or text_at(image, "image"), text_at(image, "tag")
+    repository, tag = (
+        text_at(image, "repository") or text_at(image, "name") or text_at(image, "image"),
+        text_at(image, "tag"),
+    )
     return f"{repository}:{tag}" if repository and tag else repository
 
 
 def _gpus(node: Node) -> int | None:
     """GPUs of a container: its limits, or what a compose service reserves. `all` says nothing about the number."""
     limits = get(node, "resources", "limits") or get(node, "resources", "requests")
-    counts = [_number(value.value) for name, _, value in pairs(limits) if name.endswith("/gpu") and value.kind == "scalar"]
+    counts = [
+        _number(value.value) for name, _, value in pairs(limits) if name.endswith("/gpu") and value.kind == "scalar"
+    ]
     known = [count for count in counts if count is not None]
     if known:
         return sum(known)

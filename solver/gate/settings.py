@@ -16,7 +16,6 @@
 Paths are globs from the folder of the file: `*` stays inside a name, `**` goes through folders.
 """
 
-# ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH120, PTH123
 from __future__ import annotations
 
 import os
@@ -65,7 +64,7 @@ class Settings(Said, frozen=True):
 
 
 def load(start: str, chosen: str | None = None) -> Settings:
-    """The settings for a path: of the file that is chosen, else of the nearest one at or above it. Errors: RequestError."""
+    """The settings for a path: of the file chosen, else of the nearest one at or above it. Errors: RequestError."""
     if chosen is not None:
         found = _read(chosen)
         if found is None:
@@ -90,7 +89,7 @@ def _read(path: str) -> Settings | None:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: cannot be read ({error})") from None
-    of_project = not os.path.basename(path) == "flagwise.toml"
+    of_project = os.path.basename(path) != "flagwise.toml"
     if of_project and "flagwise" not in text:
         return None
     import tomllib
@@ -109,7 +108,9 @@ def _read(path: str) -> Settings | None:
     try:
         found = msgspec.convert(content, Settings)
     except msgspec.ValidationError as error:
-        raise RequestError(f"{path}: {error}; expected model, hardware, release, fail-on, exclude, files, ignore") from None
+        raise RequestError(
+            f"{path}: {error}; expected model, hardware, release, fail-on, exclude, files, ignore"
+        ) from None
     for ignore in found.ignore:
         if not ignore.because.strip():
             raise RequestError(f"{path}: the rule {ignore.rule} is switched off without a reason; say it in `because`")

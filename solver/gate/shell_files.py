@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from solver.errors import RequestError
 from solver.gate.arguments import launches_in
@@ -61,7 +62,7 @@ def slurm_hints(text: str) -> Hints:
     gpu: str | None = None
     for match in _SBATCH.finditer(text):
         words = re.split(r"[ \t=]+", match[1].split(" #")[0].strip())
-        for name, value in zip(words, words[1:], strict=False):
+        for name, value in pairwise(words):
             found = _GRES.match(value if name == "--gres" else f"gpu:{value}")
             if name in ("--gres", "--gpus-per-node") and found:
                 gpu, gpus = found[1] or gpu, int(found[2]) if found[2] else gpus

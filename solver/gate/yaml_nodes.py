@@ -42,7 +42,9 @@ def _compose(events: Any, yaml: Any) -> list[Node]:
             node = Node("list" if kind is yaml.SequenceStartEvent else "map", event.start_mark.index, style, [], 0)
         elif kind is yaml.AliasEvent:
             if event.anchor not in anchors:
-                raise Unreadable(f"not YAML on line {event.start_mark.line + 1}: the alias *{event.anchor} names nothing")
+                raise Unreadable(
+                    f"not YAML on line {event.start_mark.line + 1}: the alias *{event.anchor} names nothing"
+                )
             node = anchors[event.anchor]
         else:
             if kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:

@@ -8,11 +8,8 @@ if TYPE_CHECKING:
     from solver.gate.report import Report, Reported
     from solver.store import Store
 
-FORMS = ("text", "json", "sarif", "github", "gitlab", "junit")
-
-
 def render(form: str, report: Report, shown: list[Reported], store: Store, on_unknown: bool) -> str:
-    """The report in a form. `shown`: the findings of interest; `on_unknown`: those that depend on unknown facts fail."""
+    """The report in a form. `shown`: the findings of interest; `on_unknown`: what depends on unknown facts fails."""
     match form:
         case "json":
             from solver.gate.output import data

@@ -131,7 +131,10 @@ def argv_of(launch: Launch) -> tuple[str, ...]:
         return (*launch.prefix[-2:], *words)
     script = launch.prefix[-1:] and launch.prefix[-1].endswith("launch_server.py")
     named = launch.prefix[-2:] if script else launch.prefix[-3:]
-    return (*(named if named[-1:] and "launch_server" in named[-1] else ("python", "-m", "sglang.launch_server")), *words)
+    return (
+        *(named if named[-1:] and "launch_server" in named[-1] else ("python", "-m", "sglang.launch_server")),
+        *words,
+    )
 
 
 def _finding(item: Reported, report: Report, on_unknown: bool) -> GateFinding:

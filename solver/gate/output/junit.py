@@ -40,7 +40,9 @@ def _suite(file: str, cases: list[tuple[str, list[Reported]]], on_unknown: bool)
     failures = sum(_failed(items, on_unknown) for _, items in cases)
     body = "\n".join(_case(file, name, items, on_unknown) for name, items in cases)
     name = _attribute(file)
-    return f'<testsuite name={name} tests="{len(cases)}" failures="{failures}" errors="0" time="0">\n{body}\n</testsuite>'
+    return (
+        f'<testsuite name={name} tests="{len(cases)}" failures="{failures}" errors="0" time="0">\n{body}\n</testsuite>'
+    )
 
 
 def _case(file: str, name: str, items: list[Reported], on_unknown: bool) -> str:
@@ -51,7 +53,9 @@ def _case(file: str, name: str, items: list[Reported], on_unknown: bool) -> str:
         return f"{head}</testcase>"
     first = failing[0].finding
     text = "\n\n".join(_text(item) for item in failing)
-    failure = f"<failure type={_attribute(first.rule)} message={_attribute(first.title)}>{escape(_printable(text))}</failure>"
+    failure = (
+        f"<failure type={_attribute(first.rule)} message={_attribute(first.title)}>{escape(_printable(text))}</failure>"
+    )
     return f"{head}{failure}</testcase>"
 
 

@@ -1,6 +1,5 @@
 """A report -> a file: a new one, or one that an earlier run wrote; nothing else is replaced, and never by half."""
 
-# ruff: noqa: PTH105, PTH108, PTH110, PTH112, PTH113, PTH118, PTH120, PTH122, PTH123, PTH202
 from __future__ import annotations
 
 import contextlib

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from solver.gate.report import Report, Reported
 from solver.records import Finding
 from solver.render.text import fix_text, paint, unknown_fact, wrapped
@@ -67,12 +69,12 @@ def _summary(report: Report, shown: list[Reported], on_unknown: bool) -> str:
         if (found := [item for item in counted if item.finding.severity == severity])
     ]
     parts += [] if counted else ["nothing found"]
-    for label, found in (
+    labelled: tuple[tuple[str, list[Any]], ...] = (
         ("switched off", [i for i in shown if i.suppressed is not None]),
         ("known from the baseline", [i for i in shown if i.state == "known"]),
         ("gone since the baseline", report.gone),
-    ):
-        parts += [f"{len(found)} {label}"] if found else []
+    )
+    parts += [f"{len(items)} {label}" for label, items in labelled if items]
     parts += [f"{count(report.troubles, 'file')} not looked at, whole or in part"] if report.troubles else []
     return f"{', '.join(parts)} ({count([None] * report.files, 'file')} looked at)"
 
