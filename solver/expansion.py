@@ -29,7 +29,8 @@ Value = str | tuple[Word, ...] | None  # a text, an array, or assigned but unkno
 Variables = dict[str, Value]
 
 _TEXT = {"text"}
-_FORM = re.compile(r"([A-Za-z_]\w*)(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.ASCII | re.DOTALL)
+_POSITION = re.compile(r"\$[0-9@*#]")
+_FORM = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.ASCII | re.DOTALL)
 
 
 def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
@@ -66,7 +67,9 @@ def text_of(pieces: tuple[Piece, ...], variables: Variables) -> str | None:
 
 def resolve(piece: Piece, variables: Variables, depth: int = 0) -> Value:
     """The value of one expansion; None is unknown, as a variable that nobody assigned is, unless a default is given."""
-    form = _FORM.fullmatch(piece.text) if piece.kind == "variable" else None
+    if piece.kind == "opaque":
+        return variables.get(piece.raw[1:]) if _POSITION.fullmatch(piece.raw) else None
+    form = _FORM.fullmatch(piece.text)
     if form is None:
         return None
     name, whole, operator, operand = form.groups()

@@ -1,7 +1,8 @@
 """Tokens of a shell script -> its simple commands, each with the environment that reaches it.
 
 Control structures are read, not run: both sides of an `if` are looked at, and what only one side assigns is unknown
-after it. Redirections are dropped.
+after it. A function is read where it is called, with the arguments it gets there; one that nothing calls, once at the
+end. Redirections are dropped.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ _PASSED_OVER = frozenset(  # `$`: a prompt copied with the command
 _WHOLE = frozenset(("for", "select", "case", "function"))
 _DECLARING = frozenset(("export", "declare", "typeset", "readonly", "local"))
 _TESTS = frozenset(("[", "[[", "test", "grep", "command", "which", "!"))
+_POSITIONS = ("@", "*", "#", *"123456789")
+_MOST_CALLS = 100
 _LIST_ENDS = frozenset(("\n", ";", "&", ";;", ";&", ";;&"))
 
 
 def commands(text: str, env: Mapping[str, str | None] | None = None) -> Iterator[Command]:
     """The simple commands of a script in order, and its here-documents. `env`: what is exported already."""
-    return _Script(env or {}).read(tokens(text))
+    return _Script(env or {}).read_all(tokens(text))
 
 
 class _Script:
@@ -55,6 +58,15 @@ class _Script:
         """Per open block: its end, what was assigned in it had before (None: nothing known), and a subshell's outside."""
         self.guarded: Variables = {}  # values before; assigned behind a test in the current && and || list
         self.is_guarded = False
+        self.functions: dict[str, list[Token]] = {}
+        self.called: list[str] = []
+        self.calling: set[str] = set()
+
+    def read_all(self, stream: list[Token]) -> Iterator[Command]:
+        """The commands of a whole script."""
+        yield from self.read(stream)
+        for name in [name for name in self.functions if name not in self.called]:
+            yield from self._call(name, None)
 
     def read(self, stream: list[Token]) -> Iterator[Command]:
         pending: list[Token] = []
@@ -64,12 +76,18 @@ class _Script:
             index += 1
             if token.kind == "word":
                 pending.append(token)
+                if token.text == "{" and (name := _defined(pending)):
+                    end = _closing(stream, index)
+                    self.functions[name] = stream[index:end]
+                    pending, index = [], end + 1
             elif token.kind == "document":
                 yield Command((), (), self._env(), (), (token.text, token.start))
             elif is_redirection(token.text):
                 index += index < len(stream) and stream[index].kind == "word"
             elif token.text == "(" and pending and pending[-1].end == token.start:
                 index = self._parenthesis(stream, index, pending)
+            elif token.text == "\n" and pending and pending[-1].text == "()":
+                continue  # the brace of a function may stand on the next line
             else:
                 yield from self._command(pending, token.text)
                 pending = []
@@ -84,7 +102,7 @@ class _Script:
         if _ASSIGNMENT.fullmatch(pending[-1].text):
             self._assign_array(pending.pop().text, [t for t in stream[index:end] if t.kind == "word"])
         else:
-            pending.pop()
+            pending.append(Token("word", "()", stream[index - 1].start, stream[index - 1].end))
         return min(end + 1, len(stream))
 
     def _assign_array(self, target: str, elements: list[Token]) -> None:
@@ -108,11 +126,52 @@ class _Script:
         first = pending[0].text
         if first in _DECLARING:
             self._declare(first, pending[1:])
+        elif first == "shift":
+            self._shift(pending[1:])
+        elif first in self.functions:
+            yield from self._call(first, [word for token in pending[1:] for word in expand(token, self.variables)])
         elif first in ("set", "unset"):
             self._builtin(first, [token.text for token in pending[1:]])
         else:
             yield self._made(pending, prefix)
         self.is_guarded = self.is_guarded or operator == "||" or (operator == "&&" and first in _TESTS)
+
+    def _call(self, name: str, arguments: list[Word] | None) -> Iterator[Command]:
+        """The commands of a function. `arguments` are None where nothing calls it."""
+        if name in self.calling or len(self.called) >= _MOST_CALLS:
+            return
+        self.called.append(name)
+        before = {position: self.variables.pop(position, None) for position in _POSITIONS}
+        if arguments is not None:
+            self._bind(tuple(arguments))
+        self.calling.add(name)
+        yield from self.read(self.functions[name])
+        self.calling.discard(name)
+        for position, value in before.items():
+            self.variables.pop(position, None)
+            if value is not None:
+                self.variables[position] = value
+
+    def _bind(self, arguments: tuple[Word, ...]) -> None:
+        """Set `$@` and `$1` to `$9`; behind a word that may be several, no position is known."""
+        self.variables["@"] = self.variables["*"] = arguments
+        open_ended = next((i for i, word in enumerate(arguments) if word.splits), len(arguments))
+        for number in range(9):
+            word = arguments[number] if number < min(open_ended, len(arguments)) else None
+            known = word is not None and not word.unknown
+            absent = number >= len(arguments) == open_ended
+            self.variables[str(number + 1)] = word.text if word is not None and known else None
+            if absent:
+                self.variables.pop(str(number + 1))
+
+    def _shift(self, words: list[Token]) -> None:
+        arguments = self.variables.get("@")
+        count = int(words[0].text) if words and words[0].text.isdigit() else 1
+        if isinstance(arguments, tuple):
+            if any(word.splits for word in arguments[:count]):
+                self.variables.update(dict.fromkeys(_POSITIONS))
+            else:
+                self._bind(arguments[count:])
 
     def _made(self, pending: list[Token], prefix: dict[str, str | None]) -> Command:
         words: list[Word] = []
@@ -231,3 +290,25 @@ class _Script:
 
 def _scalar(name: str, value: str | None) -> Word:
     return Word(f"${{{name}}}" if value is None else value, unknown=value is None)
+
+
+def _defined(pending: list[Token]) -> str | None:
+    """The name of the function whose body a `{` opens: `name() {` or `function name {`."""
+    words = [token.text for token in pending[:-1]]
+    if len(words) >= 2 and words[-1] == "()":
+        return words[-2]
+    return words[-1] if len(words) >= 2 and words[-2] == "function" else None
+
+
+def _closing(stream: list[Token], index: int) -> int:
+    """Index of the `}` of the block that starts at `index`; braces count where a command may begin."""
+    depth, starts = 1, True
+    while index < len(stream):
+        token = stream[index]
+        if token.kind == "word" and starts and token.text in ("{", "}"):
+            depth += 1 if token.text == "{" else -1
+            if not depth:
+                return index
+        starts = token.kind == "operator" or (starts and token.text in _PASSED_OVER) or token.text == "{"
+        index += 1
+    return index

@@ -38,13 +38,18 @@ class Instruction(NamedTuple):
 
 
 class Stage(msgspec.Struct):
-    """What is in force at one point of a stage."""
+    """What is in force at one point of a stage.
+
+    `says`: it names a command of its own; `is_base`: another stage is built on it, which then starts in its place.
+    """
 
     image: str | None = None
     env: Env = {}
     places: dict[str, Span] = {}
     entrypoint: Instruction | None = None
     cmd: Instruction | None = None
+    says: bool = False
+    is_base: bool = False
 
 
 def find(source: Text) -> Finds:
@@ -53,11 +58,12 @@ def find(source: Text) -> Finds:
     stages: dict[str, Stage] = {}
     arguments: Env = {}
     stage = Stage()
+    made: list[Stage] = []
     for instruction in instructions(source):
         body = instruction.body
         match instruction.name:
             case "FROM":
-                _started(stage, source, finds)
+                made.append(stage)
                 stage = _from(body.text, stages, arguments)
             case "ARG":
                 for name, (value, _) in _assignments(body, stage.env | arguments).items():
@@ -67,12 +73,14 @@ def find(source: Text) -> Finds:
                     stage.env = {**stage.env, name: value}
                     stage.places = {**stage.places, **({name: place} if place else {})}
             case "ENTRYPOINT":
-                stage.entrypoint, stage.cmd = instruction, None
+                stage.entrypoint, stage.cmd, stage.says = instruction, None, True
             case "CMD":
-                stage.cmd = instruction
+                stage.cmd, stage.says = instruction, True
             case "RUN" if _NAMED.search(body.text):
                 _read([instruction], stage, source, finds, arguments | stage.env)
-    _started(stage, source, finds)
+    for stage in [*made, stage]:
+        if not stage.is_base and stage.says:
+            _started(stage, source, finds)
     return finds
 
 
@@ -117,6 +125,8 @@ def _from(text: str, stages: dict[str, Stage], arguments: Env) -> Stage:
     words = [word for word in text.split() if not word.startswith("--")]
     image = _filled(words[0], arguments) if words else None
     before = stages.get((image or "").lower())
+    if before:
+        before.is_base = True
     stage = Stage(before.image, before.env, before.places, before.entrypoint, before.cmd) if before else Stage(image)
     if len(words) == 3 and words[1].lower() == "as":
         stages[words[2].lower()] = stage
@@ -185,13 +195,16 @@ def _read(parts: list[Instruction], stage: Stage, source: Text, finds: Finds, en
     hints = Hints(image=stage.image)
     slot = Slot(parts[0].place.start, "ENV {name}={value}\n") if parts and parts[0].name != "RUN" else None
     try:
-        finds.found += launches_in(
+        found = launches_in(
             "dockerfile", text, parts[0].place if parts else Span(0, 0), env=env, env_places=stage.places, hints=hints,
             items=items, slot=slot, bare=bare,
         )  # fmt: skip
     except RequestError as error:
         line = source.text.count("\n", 0, parts[0].place.start) + 1
         finds.problems.append(f"{error} (in the instruction on line {line})")
+        return
+    takes_more = len(parts) == 1 and parts[0].name == "ENTRYPOINT" and bool(items)  # from whoever starts the image
+    finds.found += [msgspec.structs.replace(launch, partial=takes_more) for launch in found]
 
 
 def _elements(part: Instruction) -> list[Argument] | None:

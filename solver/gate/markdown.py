@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from solver.gate.found import Finds, Kind, Unreadable
+from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.text import Builder, Text
 
 _FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*\{?\.?([\w+-]*)[^\n`]*$", re.M)
 _PROMPT = re.compile(r"(?:\(\w+\)[ ]?)?[$#>%][ ](?=\S)")
+_LEFT_OUT = frozenset(("...", "…", "[...]", "[…]"))
 _NAMED = re.compile(r"sglang|launch_server")
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("", "bash", "sh", "shell", "zsh", "console", "shell-session", "shellsession"), "shell"),
@@ -35,8 +36,18 @@ def find(source: Text, find_kind: Callable[[Text, Kind], Finds]) -> Finds:
             inside = find_kind(body, kind)
         except Unreadable:
             continue
-        finds.found += [msgspec.structs.replace(found, kind="markdown") for found in inside.found]
+        finds.found += map(_shown, inside.found)
     return finds
+
+
+def _shown(found: Found) -> Found:
+    """A launch on a page, where an ellipsis stands for arguments that are left out."""
+    words = tuple(
+        msgspec.structs.replace(word, unknown=True, splits=True) if word.text in _LEFT_OUT else word
+        for word in found.launch.words
+    )
+    launch = msgspec.structs.replace(found.launch, words=words)
+    return msgspec.structs.replace(found, kind="markdown", launch=launch)
 
 
 def fences(source: Text) -> Iterator[tuple[str, Text]]:
