@@ -211,7 +211,7 @@ def _elements(part: Instruction) -> list[Argument] | None:
     """The arguments of the exec form; None for the shell form."""
     text = part.body.text
     try:
-        node, end = value_at(text.replace("\\\n", " \n"), 0)
+        node, end = value_at(re.sub(r"\\(?=\r?\n)", " ", text), 0)
     except Unreadable:
         return None
     items = scalars(node)

@@ -16,6 +16,8 @@ def documents(text: str) -> list[Node]:
     try:
         return _compose(yaml.parse(text, Loader=loader), yaml)
     except yaml.MarkedYAMLError as error:
+        if "nesting" in str(error.problem):
+            raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
         mark = error.problem_mark or error.context_mark
         where = f" on line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise Unreadable(f"not YAML{where}: {error.problem or error.context}") from None

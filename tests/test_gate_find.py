@@ -1,0 +1,175 @@
+"""Launches are found in every kind of file, on the right line, with their words, variables and context."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SHARED
+
+from solver.gate.files import beside
+from solver.gate.found import Found, Unreadable
+from solver.gate.kinds import find_in, kind_of_name, kind_of_text, launches_of
+from solver.gate.output.data import argv_of
+from solver.gate.run import flag_names
+from solver.gate.text import Text
+from solver.store import Store
+
+HERE = Path(__file__).parent / "gate"
+LAYOUTS = HERE / "layouts"
+EXPECTED = {row["file"]: row["launches"] for row in map(json.loads, (HERE / "expected.jsonl").read_text().splitlines())}
+CORPUS = SHARED / "corpus"
+
+
+def found_in(path: Path, store: Store) -> tuple[str, list[Found]]:
+    text = path.read_bytes().decode()
+    kind = kind_of_name(path.name) or kind_of_text(text)
+    finds = find_in(Text.whole(text), kind, flag_names(store), beside(str(path)))
+    assert not finds.problems
+    return text, finds.found
+
+
+def described(found: Found, text: str) -> dict[str, Any]:
+    """What the expectations say of a launch; what is not there is left out."""
+    row = {
+        "line": text.count("\n", 0, found.at.start) + 1,
+        "at": text[found.at.start : found.at.end],
+        "kind": found.kind,
+        "argv": list(argv_of(found.launch)),
+        "unknown": [word.text for word in found.launch.words if word.unknown],
+        "env": found.launch.env,
+        "image": found.hints.image,
+        "gpus": found.hints.gpus,
+        "gpu": found.hints.gpu,
+        "partial": found.partial,
+    }
+    return {key: value for key, value in row.items() if value}
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_every_launch_of_a_layout_is_found(name: str, store: Store) -> None:
+    text, launches = found_in(LAYOUTS / name, store)
+    assert [described(found, text) for found in launches] == EXPECTED[name]
+
+
+def test_each_kind_of_file_has_three_layouts_and_some_hold_two_launches() -> None:
+    files: dict[str, set[str]] = {}
+    for name, launches in EXPECTED.items():
+        for launch in launches:
+            files.setdefault(launch["kind"], set()).add(name)
+    assert all(len(names) >= 3 for names in files.values()), files
+    assert len(files) == 10
+    assert sum(len(launches) > 1 for launches in EXPECTED.values()) >= 8
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_words_that_are_written_out_stand_where_they_are_said_to(name: str, store: Store) -> None:
+    """Whatever a place shows is the word itself, with quotes and escapes, or the reference it was computed from."""
+    text, launches = found_in(LAYOUTS / name, store)
+    for found in launches:
+        for word, place in zip(found.launch.words, found.words, strict=True):
+            shown = text[place.start : place.end] if place else word.text
+            plain = shown.strip("\"'").removeprefix("--")
+            written = plain == word.text.strip("\"'").removeprefix("--")
+            assert written or any(sign in shown for sign in "$%\\[") or place is None, (word, shown)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+@pytest.mark.parametrize("change", ["\r\n", "é"])
+def test_line_ends_and_other_letters_move_no_place(name: str, change: str, store: Store) -> None:
+    """The same launches are found where every line ends in CR LF, and behind a comment that is not ASCII."""
+    before = (LAYOUTS / name).read_text()
+    if change == "é" and name.endswith(".json"):
+        pytest.skip("JSON lists have no comment at their head")
+    after = before.replace("\n", "\r\n") if change == "\r\n" else _with_comment(before, name)
+    kind = kind_of_name(name) or kind_of_text(before)
+    names, read = flag_names(store), beside(str(LAYOUTS / name))
+    found = [find_in(Text.whole(text), kind, names, read).found for text in (before, after)]
+    shown = [
+        [text[f.at.start : f.at.end] for f in launches] for text, launches in zip((before, after), found, strict=True)
+    ]
+    assert shown[0] == shown[1]
+    assert [argv_of(f.launch) for f in found[0]] == [argv_of(f.launch) for f in found[1]]
+
+
+def _with_comment(text: str, name: str) -> str:
+    first, rest = text.split("\n", 1)
+    if name.endswith((".md", ".mdx", ".markdown")):
+        return f"Préparé\n\n{text}"
+    return f"{first}\n# préparé\n{rest}" if first.startswith("#!") else f"# préparé\n{text}"
+
+
+CASES = [json.loads(line) for line in (CORPUS / "cases.jsonl").read_text().splitlines()] if CORPUS.exists() else []
+FILES = sorted({case["file"] for case in CASES if case.get("file")})
+
+
+@pytest.mark.skipif(not FILES, reason="needs the shared corpus")
+def test_every_launch_of_the_corpus_is_found(store: Store) -> None:
+    """As many launches as cases a file has, on a line that names the engine, or where a recipe's flags begin."""
+    for file in FILES:
+        text, launches = found_in(CORPUS / file, store)
+        wanted = sum(case["file"] == file for case in CASES)
+        assert len(launches) == wanted, file
+        lines = text.split("\n")
+        for found in launches:
+            line = lines[text.count("\n", 0, found.at.start)]
+            if found.kind == "config":
+                assert line.strip().startswith("served-model-name:"), file
+            else:
+                assert "sglang.launch_server" in line or "sglang serve" in line, (file, line)
+
+
+@pytest.mark.skipif(not FILES, reason="needs the shared corpus")
+def test_scripts_of_the_corpus_give_their_cases_commands(store: Store) -> None:
+    import shlex
+
+    for case in CASES:
+        if not case.get("file") or not case["file"].endswith(".sh"):
+            continue
+        _, (found,) = found_in(CORPUS / case["file"], store)
+        words = shlex.split(case["command"])
+        wanted = {word for word in words if "=" not in word or word.startswith("-")}
+        assert wanted <= {"python3", *argv_of(found.launch)}, case["id"]
+
+
+def test_a_text_can_be_read_back_by_its_kind() -> None:
+    (found,) = launches_of("[Service]\nExecStart=/usr/bin/sglang serve --model-path a/b --tp 2\n", "systemd")
+    assert [word.text for word in found.launch.words] == ["--model-path", "a/b", "--tp", "2"]
+
+
+BROKEN = {
+    "an alias bomb": ("yaml", "a0: &a0 [x, x]\n" + "".join(
+        f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)), "200,000"),
+    "a merge bomb": ("yaml", "a0: &a0 {x: 1}\n" + "".join(
+        f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60)), "200,000"),
+    "deep lists": ("yaml", "[" * 10_000, "levels"),
+    "deep mappings": ("yaml", "a: {" * 10_000, "levels"),
+    "deep dashes": ("yaml", "- " * 10_000 + "x", "levels"),
+    "deep JSON": ("json", "[" * 10_000, "levels"),
+    "deep JSON objects": ("json", '{"a":' * 10_000, "levels"),
+    "no YAML": ("yaml", "a: [1\nb: }", "not YAML on line 2"),
+    "a template": ("yaml", "{{- if .Values.x }}\na: {{ .Values.b }}\n{{- end }}", "helm template"),
+    "no JSON": ("json", '{"a": 1,, }', "not JSON on line 1, column 9"),
+    "a tab": ("yaml", "a:\n\tb: 1", "not YAML on line 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_what_cannot_be_read_ends_in_one_clear_line(name: str) -> None:
+    import time
+
+    kind, text, words = BROKEN[name]
+    start = time.perf_counter()
+    with pytest.raises(Unreadable, match=words) as refused:
+        find_in(Text.whole(text), kind, frozenset(), lambda path: None)  # type: ignore[arg-type]
+    assert time.perf_counter() - start < 1
+    assert "\n" not in str(refused.value)
+
+
+def test_a_script_with_an_open_quote_still_shows_its_launch() -> None:
+    text = "#!/bin/sh\necho it's\npython3 -m sglang.launch_server \\\n  --model-path a/b\n"
+    (found,) = find_in(Text.whole(text), "shell", frozenset(), lambda path: None).found
+    assert text.count("\n", 0, found.at.start) + 1 == 3
+    assert [word.text for word in found.launch.words] == ["--model-path", "a/b"]
