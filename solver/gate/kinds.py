@@ -25,6 +25,7 @@ _SHEBANG = re.compile(r"#![^\n]*\b(?:ba|z|k|da)?sh\b")
 _SBATCH = re.compile(r"^#SBATCH\b", re.M)
 _DOCKER = re.compile(r"^(?:#[^\n]*\n|ARG [^\n]*\n|\s*\n)*FROM \S+", re.I)
 _UNIT = re.compile(r"^\[(?:Unit|Service|Container)\]", re.M)
+_COMMENTS = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*")
 _YAML = re.compile(r"^(?:---|apiVersion:|kind:|services:|[A-Za-z_-]+:(?:[ ][^\n]*)?\n)", re.M)
 
 
@@ -47,7 +48,7 @@ def kind_of_text(text: str) -> Kind:
         return "dockerfile"
     if _UNIT.search(head):
         return "systemd"
-    return "yaml" if _YAML.match(head.lstrip()) else "shell"
+    return "yaml" if _YAML.match(head, _COMMENTS.match(head).end()) else "shell"  # type: ignore[union-attr]  # it may be empty
 
 
 def find_in(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBeside) -> Finds:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from solver.gate.report import Report, Reported
     from solver.store import Store
 
+
 def render(form: str, report: Report, shown: list[Reported], store: Store, on_unknown: bool) -> str:
     """The report in a form. `shown`: the findings of interest; `on_unknown`: what depends on unknown facts fails."""
     match form:

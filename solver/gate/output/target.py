@@ -7,9 +7,9 @@ import os
 
 from solver.errors import RequestError
 
-SIGNS = (b'"flagwise', b"flagwise-gate/", b'name="flagwise"', b"flagwise gate", b"(flagwise)", b"flagwise: ")
-"""What one of our reports holds near its beginning."""
-HEAD = 4096
+SIGNS = (b'"flagwise"', b"flagwise-gate/", b'"flagwise: ', b"(flagwise%3A ", b"title=flagwise::", b"\nflagwise: ")
+"""What one of our reports holds near its beginning or end."""
+NEAR = 16_384
 
 
 def check_target(path: str) -> None:
@@ -23,10 +23,12 @@ def check_target(path: str) -> None:
         raise RequestError(f"--output {path}: is no file")
     try:
         with open(path, "rb") as file:
-            head = file.read(HEAD)
+            head = file.read(NEAR)
+            file.seek(max(os.path.getsize(path) - NEAR, 0))
+            ends = b"\n" + head + file.read(NEAR)
     except OSError as error:
         raise RequestError(f"--output {path}: cannot be read ({error.strerror})") from None
-    if head.strip() not in (b"", b"[]") and not any(sign in head for sign in SIGNS):
+    if head.strip() not in (b"", b"[]") and not any(sign in ends for sign in SIGNS):
         raise RequestError(f"--output {path}: exists and is no report of flagwise; remove it or name another file")
 
 

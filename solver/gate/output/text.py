@@ -76,7 +76,7 @@ def _summary(report: Report, shown: list[Reported], on_unknown: bool) -> str:
     )
     parts += [f"{len(items)} {label}" for label, items in labelled if items]
     parts += [f"{count(report.troubles, 'file')} not looked at, whole or in part"] if report.troubles else []
-    return f"{', '.join(parts)} ({count([None] * report.files, 'file')} looked at)"
+    return f"flagwise: {', '.join(parts)} ({count([None] * report.files, 'file')} looked at)"
 
 
 def _files(report: Report) -> set[str]:
