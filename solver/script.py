@@ -55,7 +55,7 @@ class _Script:
         self.exported: set[str] = set(env)
         self.all_exported = False
         self.blocks: list[tuple[str, Variables, Variables, set[str]]] = []
-        """Per open block: its end, what was assigned in it had before (None: nothing known), and a subshell's outside."""
+        """Per open block: its end, the values before it of what it assigns, and a subshell's outside."""
         self.guarded: Variables = {}  # values before; assigned behind a test in the current && and || list
         self.is_guarded = False
         self.functions: dict[str, list[Token]] = {}

@@ -10,6 +10,7 @@ import pytest
 from conftest import SHARED
 
 from solver.gate.files import beside
+from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Found, Unreadable
 from solver.gate.kinds import find_in, kind_of_name, kind_of_text, launches_of
 from solver.gate.output.data import argv_of
@@ -163,13 +164,13 @@ def test_what_cannot_be_read_ends_in_one_clear_line(name: str) -> None:
     kind, text, words = BROKEN[name]
     start = time.perf_counter()
     with pytest.raises(Unreadable, match=words) as refused:
-        find_in(Text.whole(text), kind, frozenset(), lambda path: None)  # type: ignore[arg-type]
+        find_in(Text.whole(text), kind, FlagNames(tuple), lambda path: None)  # type: ignore[arg-type]
     assert time.perf_counter() - start < 1
     assert "\n" not in str(refused.value)
 
 
 def test_a_script_with_an_open_quote_still_shows_its_launch() -> None:
     text = "#!/bin/sh\necho it's\npython3 -m sglang.launch_server \\\n  --model-path a/b\n"
-    (found,) = find_in(Text.whole(text), "shell", frozenset(), lambda path: None).found
+    (found,) = find_in(Text.whole(text), "shell", FlagNames(tuple), lambda path: None).found
     assert text.count("\n", 0, found.at.start) + 1 == 3
     assert [word.text for word in found.launch.words] == ["--model-path", "a/b"]

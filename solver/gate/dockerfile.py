@@ -78,9 +78,9 @@ def find(source: Text) -> Finds:
                 stage.cmd, stage.says = instruction, True
             case "RUN" if _NAMED.search(body.text):
                 _read([instruction], stage, source, finds, arguments | stage.env)
-    for stage in [*made, stage]:
-        if not stage.is_base and stage.says:
-            _started(stage, source, finds)
+    for ended in [*made, stage]:
+        if not ended.is_base and ended.says:
+            _started(ended, source, finds)
     return finds
 
 

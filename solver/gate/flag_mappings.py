@@ -6,7 +6,10 @@ That is the engine's own `--config` file, and the part of a recipe that names th
 
 from __future__ import annotations
 
+import bisect
 import json
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 from solver.expansion import Word
@@ -22,16 +25,43 @@ _TRUE = frozenset(("true", "True", "TRUE"))
 _NOTHING = frozenset(("false", "False", "FALSE", "null", "Null", "NULL", "~", ""))
 
 
-def flags_in(node: Node, flags: frozenset[str], fewest: int = FEWEST) -> list[tuple[str, Node, Node]]:
+class FlagNames:
+    """Every flag of every release, without the leading dashes; `read` gives their spellings when they are needed."""
+
+    def __init__(self, read: Callable[[], Iterable[str]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _exact(self) -> frozenset[str]:
+        return frozenset(name.removeprefix("--") for name in self._read() if name.startswith("--"))
+
+    @cached_property
+    def _ordered(self) -> list[str]:
+        return sorted(self._exact)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._exact
+
+    def abbreviates(self, name: str) -> bool:
+        """Whether a name is the beginning of a flag, which the parser takes too."""
+        at = bisect.bisect_left(self._ordered, name)
+        return len(name) > 1 and at < len(self._ordered) and self._ordered[at].startswith(name)
+
+
+def flags_in(node: Node, flags: FlagNames, fewest: int = FEWEST) -> list[tuple[str, Node, Node]]:
     """The entries of a mapping that configures the engine; empty for any other mapping.
 
-    `flags`: every flag of every release, without the leading dashes and with dashes inside. One key in ten may be
-    none of them (misspelt, or of a fork); names of one word alone (host, port) say nothing.
+    One key in ten may be no flag (misspelt, or of a fork); names of one word alone (host, port) say nothing.
     """
+    if len(node.value) < fewest:
+        return []
     entries = list(pairs(node))
-    known = [name for name, _, _ in entries if name.replace("_", "-") in flags]
-    compound = sum("-" in name or "_" in name for name in known)
-    return entries if len(known) >= fewest <= compound + 1 and len(known) * 10 >= len(entries) * 9 else []
+    names = [name.replace("_", "-") for name, _, _ in entries]
+    known = [name for name in names if name in flags]
+    if len(known) < fewest or sum("-" in name for name in known) < fewest - 1:
+        return []
+    others = [name for name in names if name not in flags and not flags.abbreviates(name)]
+    return entries if len(others) * 10 <= len(entries) else []
 
 
 def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:

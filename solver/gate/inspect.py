@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from solver.gate import files
 from solver.gate.directives import MARK, Directive, directives_in, held_by
 from solver.gate.files import Candidate
+from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.judge import Judge, Judged, judged_or_refused, place_of
 from solver.gate.kinds import find_in
@@ -20,7 +21,7 @@ from solver.records import Finding, Severity, Span
 class Inspector:
     """One run of the gate. `flags`: names of all flags; `fail_on` holds where nothing else is said."""
 
-    def __init__(self, judge: Judge, settings: Settings, flags: frozenset[str], fail_on: Severity | None) -> None:
+    def __init__(self, judge: Judge, settings: Settings, flags: FlagNames, fail_on: Severity | None) -> None:
         self.judge = judge
         self.settings = settings
         self.flags = flags

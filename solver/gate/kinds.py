@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from solver.gate import dockerfile, markdown, shell_files, systemd
+from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.manifests import ReadBeside, find_json, find_yaml
 from solver.gate.text import Text
@@ -51,7 +52,7 @@ def kind_of_text(text: str) -> Kind:
     return "yaml" if _YAML.match(head, _COMMENTS.match(head).end()) else "shell"  # type: ignore[union-attr]  # it may be empty
 
 
-def find_in(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBeside) -> Finds:
+def find_in(source: Text, kind: Kind, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     """The launches in a text of a kind, in the order in which they stand. Errors: Unreadable."""
     try:
         finds = _find(source, kind, flags, read_beside)
@@ -61,7 +62,7 @@ def find_in(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBe
     return finds
 
 
-def _find(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBeside) -> Finds:
+def _find(source: Text, kind: Kind, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     match kind:
         case "shell" | "slurm":
             return shell_files.find_slurm(source) if _SBATCH.search(source.text) else shell_files.find(source)
@@ -76,13 +77,13 @@ def _find(source: Text, kind: Kind, flags: frozenset[str], read_beside: ReadBesi
     return find_yaml(source, flags, read_beside)
 
 
-def launches_of(text: str, kind: Kind, flags: frozenset[str] = frozenset()) -> list[Found]:
+def launches_of(text: str, kind: Kind, flags: FlagNames | None = None) -> list[Found]:
     """The launches in the text of one file, for whoever wrote it and wants to read it back. Errors: Unreadable.
 
     `kind` may be `yaml` for compose files, Kubernetes manifests and workflows. `flags` as `flag_names` gives them, to
     recognise configuration files.
     """
-    finds = find_in(Text.whole(text), kind, flags, lambda path: None)
+    finds = find_in(Text.whole(text), kind, flags or FlagNames(tuple), lambda path: None)
     if finds.problems and not finds.found:
         raise Unreadable(finds.problems[0])
     return finds.found

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from solver.errors import RequestError
 from solver.gate import compose, containers, flag_mappings
 from solver.gate.arguments import Argument, arguments_of, joined, launches_in
+from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Finds, Item, Kind, Slot, Unreadable
 from solver.gate.nodes import Node, get, pairs, scalars
 from solver.gate.scalars import scalar_text
@@ -26,7 +27,7 @@ _LAUNCH = re.compile(r"launch_server|sglang(?:\.cli\.main)?['\"\s,]+serve\b")
 _WORKFLOW = ("jobs", "steps", "stages", "pipelines", "before_script", "pool")
 
 
-def find_yaml(source: Text, flags: frozenset[str], read_beside: ReadBeside) -> Finds:
+def find_yaml(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     """The launches of a YAML text. Errors: Unreadable."""
     from solver.gate.yaml_nodes import documents
 
@@ -41,14 +42,14 @@ def find_yaml(source: Text, flags: frozenset[str], read_beside: ReadBeside) -> F
     return _find(nodes, source, flags, read_beside, "yaml")
 
 
-def find_json(source: Text, flags: frozenset[str], read_beside: ReadBeside) -> Finds:
+def find_json(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     """The launches of a JSON text. Errors: Unreadable."""
     from solver.gate.json_nodes import document
 
     return _find([document(source.text)], source, flags, read_beside, "json")
 
 
-def _find(nodes: list[Node], source: Text, flags: frozenset[str], read_beside: ReadBeside, other: Kind) -> Finds:
+def _find(nodes: list[Node], source: Text, flags: FlagNames, read_beside: ReadBeside, other: Kind) -> Finds:
     finds = Finds()
     for node in nodes:
         kind = kind_of(node, other)
@@ -74,7 +75,7 @@ def kind_of(node: Node, other: Kind) -> Kind:
 class _Walk:
     """One document under way."""
 
-    def __init__(self, kind: Kind, source: Text, flags: frozenset[str], read_beside: ReadBeside, finds: Finds) -> None:
+    def __init__(self, kind: Kind, source: Text, flags: FlagNames, read_beside: ReadBeside, finds: Finds) -> None:
         self.kind = kind
         self.source = source
         self.flags = flags

@@ -11,6 +11,7 @@ from solver.check import at_or_above
 from solver.context import Options
 from solver.errors import RequestError
 from solver.gate import files
+from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Unreadable
 from solver.gate.inspect import Inspector
 from solver.gate.judge import Judge
@@ -82,9 +83,9 @@ def _baseline(report: Report, values: dict[str, Any]) -> None:
     baseline.compare(baseline.read(path), report)
 
 
-def flag_names(where: Store) -> frozenset[str]:
-    """Every flag of every release, without the leading dashes."""
-    return frozenset(name.removeprefix("--") for name in where.index.known_flags if name.startswith("--"))
+def flag_names(where: Store) -> FlagNames:
+    """The flags of all releases."""
+    return FlagNames(lambda: where.index.known_flags)
 
 
 def _look(inspector: Inspector, paths: Sequence[str], settings: Settings) -> None:
