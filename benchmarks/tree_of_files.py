@@ -20,12 +20,24 @@ EXTRAS = (
 )  # fmt: skip
 
 
-def arguments(chance: random.Random, number: int) -> list[str]:
-    """The arguments of one launch; no two have the same port and name."""
-    words = ["--model-path", chance.choice(MODELS), "--tp", str(chance.choice((1, 2, 4, 8)))]
-    for extra in chance.sample(EXTRAS, chance.randint(2, 5)):
-        words += extra
-    return [*words, "--host", "0.0.0.0", "--port", str(30000 + number), "--served-model-name", f"service-{number}"]
+SERVICES = 30
+"""Sets of arguments, each tuned for one machine; the files are their variants, with a port and a name of their own."""
+
+
+def services(chance: random.Random) -> list[list[str]]:
+    """The arguments of each service."""
+    found = []
+    for _ in range(SERVICES):
+        words = ["--model-path", chance.choice(MODELS), "--tp", str(chance.choice((1, 2, 4, 8)))]
+        for extra in chance.sample(EXTRAS, chance.randint(2, 5)):
+            words += extra
+        found.append(words)
+    return found
+
+
+def arguments(service: list[str], number: int) -> list[str]:
+    """The arguments of one launch."""
+    return [*service, "--host", "0.0.0.0", "--port", str(30000 + number), "--served-model-name", f"service-{number}"]
 
 
 def script(words: list[str]) -> str:
@@ -95,12 +107,14 @@ def write(folder: Path, files: int, launches: int) -> None:
     """Write the tree; the same arguments give the same bytes."""
     chance = random.Random(files * 1000 + launches)
     kinds = ["sh", "pod", "compose", "image", "unit", "page"]
+    known = services(chance)
     chosen = set(chance.sample(range(files), launches))
     for number in range(files):
-        place = folder / ("deploy", "scripts", "docs", "charts")[number % 4] / MACHINES[number % len(MACHINES)]
+        service = chance.randrange(SERVICES)
+        place = folder / ("deploy", "scripts", "docs", "charts")[number % 4] / MACHINES[service % len(MACHINES)]
         place.mkdir(parents=True, exist_ok=True)
         kind = kinds[number % len(kinds)]
-        words = arguments(chance, number)
+        words = arguments(known[service], number)
         texts = {
             "sh": (f"start-{number}.sh", script(words)),
             "pod": (f"pod-{number}.yaml", pod(words, number)),

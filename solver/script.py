@@ -102,7 +102,8 @@ class _Script:
         if _ASSIGNMENT.fullmatch(pending[-1].text):
             self._assign_array(pending.pop().text, [t for t in stream[index:end] if t.kind == "word"])
         else:
-            pending.append(Token("word", "()", stream[index - 1].start, stream[index - 1].end))
+            start, after = stream[index - 1].start, stream[index - 1].end
+            pending.append(Token("word", "()", start, after, (Piece("text", "()", "()", start, True),)))
         return min(end + 1, len(stream))
 
     def _assign_array(self, target: str, elements: list[Token]) -> None:

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from solver.check import Result, at_or_above
+from solver.check import at_or_above
 from solver.gate.edits import Unmendable, apply
 from solver.gate.found import Kind, Unreadable
 from solver.gate.inspect import Inspector, Verdict
@@ -91,7 +91,7 @@ class _Work:
         """The first finding that can be mended, mended."""
         verdicts = self._verdicts(text)
         for index, verdict in enumerate(verdicts):
-            for finding in verdict.judged.result.findings if verdict.judged else ():
+            for finding in verdict.judged.findings if verdict.judged else ():
                 key = (index, finding.rule, finding.flags, finding.env, finding.span)
                 if finding.conditional_on or finding.after or finding.rule in verdict.off or key in self.refused:
                     continue
@@ -134,7 +134,7 @@ class _Work:
         keeps = _same_values(old, new, (*fix.unset, *fix.env))
         if not keeps and not any_fix:
             return ""
-        if _count(new.result, spot.finding) >= _count(old.result, spot.finding):
+        if _count(new, spot.finding) >= _count(old, spot.finding):
             return "the finding would stay"
         for was, now in zip(spot.verdicts, after, strict=True):
             added = _serious(now.judged, keeps) - _serious(was.judged, keeps)
@@ -145,7 +145,7 @@ class _Work:
 
 def _same_values(before: Judged, after: Judged, apart_from: Iterable[str]) -> bool:
     """Whether everything in force is the same, but for variables that go by another name now."""
-    ends = [[outcome.state.spaces for outcome in judged.result.outcomes] for judged in (before, after)]
+    ends = [[outcome.state.spaces for outcome in judged.outcomes] for judged in (before, after)]
     if len(ends[0]) != len(ends[1]) or before.context.facts.doubtful != after.context.facts.doubtful:
         return False
     out = set(apart_from)
@@ -157,16 +157,16 @@ def _same_values(before: Judged, after: Judged, apart_from: Iterable[str]) -> bo
     return all(in_force(a) == in_force(b) for a, b in zip(*ends, strict=True))
 
 
-def _count(result: Result, finding: Finding) -> int:
+def _count(judged: Judged, finding: Finding) -> int:
     """How often a finding is made."""
     key = (finding.rule, finding.flags, finding.env)
-    return sum((f.rule, f.flags, f.env) == key for f in result.findings if not f.after)
+    return sum((f.rule, f.flags, f.env) == key for f in judged.findings if not f.after)
 
 
 def _serious(judged: Judged | None, keeps: bool) -> set[str]:
     """Rules that a change must not add: errors, and warnings too where it is to keep the meaning."""
     levels = ("error", "warning") if keeps else ("error",)
-    findings = judged.result.findings if judged else ()
+    findings = judged.findings if judged else ()
     return {f.rule for f in findings if f.severity in levels and not f.conditional_on and not f.after}
 
 

@@ -140,7 +140,7 @@ class _Reporter:
             report.troubles.append(Trouble(f"{where.file}:{where.line}", refused))
             return
         fail_on = beside_it.fail_on or self.inspector.fail_on or self.said.fail_on or "error"
-        for finding in judged.result.findings:
+        for finding in judged.findings:
             place = self.lines.where(place_of(finding, judged, found))
             self._report(finding, place, len(report.launches) - 1, fail_on, self._silenced(finding.rule, directives))
 

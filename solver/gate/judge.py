@@ -11,31 +11,43 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Result
+from solver.check import Verdict, reading_findings, verdict_of
 from solver.context import Context, Lookup, Options, build, check_context
 from solver.errors import RequestError
 from solver.expansion import Word
+from solver.gate.alike import Alike
 from solver.gate.found import Found
 from solver.gate.settings import Said
+from solver.pipeline import Outcome
 from solver.records import Finding, Span
 from solver.store import Store
 from solver.traits.hardware import COUNTED
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """A launch with its verdict. Spans in it count words of the launch."""
+    """A launch with its findings and verdict. Spans in it count words of the launch.
+
+    `outcomes` are the runs behind them, kept only by an exact judge.
+    """
 
     context: Context
-    result: Result
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    outcomes: tuple[Outcome, ...] = ()
 
 
 class Judge:
-    """Judges launches; equal ones once. `options` are those of the command line, which a comment alone overrides."""
+    """Judges launches; those that are alike once. `options` are the command line's, which a comment alone overrides.
 
-    def __init__(self, store: Store, options: Options) -> None:
+    `exact`: each launch is judged by itself, so that what is in force can be compared.
+    """
+
+    def __init__(self, store: Store, options: Options, exact: bool = False) -> None:
         self.store = store
         self.options = options
         self.lookup = Lookup(store.index)
+        self.exact = exact
+        self._alike = Alike(store)
         self._done: dict[Any, Judged] = {}
 
     def judge(self, found: Found, general: Said, beside_it: Said, read_beside: Callable[[str], str | None]) -> Judged:
@@ -59,7 +71,12 @@ class Judge:
         if found.partial:
             problems = tuple(p for p in context.problems if p.kind != "missing-required")
             context = msgspec.structs.replace(context, problems=problems)
-        return Judged(context, check_context(context))
+        if self.exact:
+            result = check_context(context)
+            return Judged(context, result.findings, result.verdict, result.outcomes)
+        read = reading_findings(self.store, context.resolver.program, context.problems, context.facts)
+        findings = (*read, *self._alike.findings(context))
+        return Judged(context, findings, verdict_of(findings))
 
     def _options(self, found: Found, general: Said, beside_it: Said) -> Options:
         """What is said of a launch: by a comment, else on the command line, else by its image, else in the settings."""

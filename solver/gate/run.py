@@ -51,7 +51,7 @@ def gate(values: dict[str, Any]) -> int:
 
 def _inspector(where: Store, settings: Settings, values: dict[str, Any]) -> Inspector:
     options = Options(values["model"], values["hardware"], values["engine_version"])
-    judge = Judge(where, options)
+    judge = Judge(where, options, exact=values["fix"] or values["diff"])
     judge.lookup.machine(options.hardware)  # a wrong one is refused before any file is read
     return Inspector(judge, settings, flag_names(where), values["fail_on"])
 

@@ -119,7 +119,7 @@ def launch_data(checked: Checked) -> LaunchData:
             context.facts.hardware.get("gpus") if context else hints.gpus,
             hints.image,
         ),
-        verdict=judged.result.verdict if judged else None,
+        verdict=judged.verdict if judged else None,
         error=checked.refused or None,
     )
 
