@@ -68,7 +68,7 @@ def check(
         *reading_findings(store, resolver.program, problems, facts),
         *_merged(store, resolver, outcomes, labels),
     ]
-    findings.sort(key=_order)
+    findings.sort(key=order)
     return Result(verdict_of(findings), tuple(findings), resolved_of(resolver.program, facts, outcomes), outcomes)
 
 
@@ -89,7 +89,8 @@ def at_or_above(finding: Finding, level: Severity) -> bool:
     return SEVERITIES.index(finding.severity) >= SEVERITIES.index(level)
 
 
-def _order(finding: Finding) -> tuple[int, bool, int, str, str]:
+def order(finding: Finding) -> tuple[int, bool, int, str, str]:
+    """Where a finding stands among others: most severe first, then what is certain, then by stage."""
     return (
         -SEVERITIES.index(finding.severity),
         bool(finding.conditional_on),

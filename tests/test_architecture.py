@@ -14,7 +14,10 @@ HEAVY = {
     "constraint": {"engines/csp.py"},
     "networkx": {"graph.py"},
     "graphviz": {"render/picture.py"},
-    "yaml": {"knowledge.py", "traits/hardware.py", "config_file.py", "constants.py", "learn_files.py"},
+    "yaml": {
+        *("knowledge.py", "traits/hardware.py", "config_file.py", "constants.py", "learn_files.py"),
+        "gate/yaml_nodes.py",
+    },
     "typer": {"commandline.py"},
     "rich": set(),
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from conftest import ROOT, Run
 
 Gate = Callable[..., Run]
 LAUNCH = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B"
@@ -381,3 +381,13 @@ def test_a_configuration_file_in_a_container_is_not_looked_for_here(project: Pat
     run = flagwise("gate", "run.sh", "--format", "json", "--show", "note", *KNOWN)
     found = {f["launch"]: f["rule"] for f in data(run)["findings"] if f["rule"] in ("config-unread", "unknown-flag")}
     assert found == {0: "config-unread", 1: "unknown-flag"}
+
+
+def test_the_report_follows_its_schema(project: Path, flagwise: Gate) -> None:
+    """The keys of a real report are those of the committed schema."""
+    schema = json.loads((ROOT / "docs" / "gate" / "report.schema.json").read_text())["$defs"]
+    (project / "run.sh").write_text(f"{BAD}\n{BAD} '")
+    report = data(flagwise("gate", "--format", "json"))
+    assert set(report) == set(schema["GateData"]["properties"])
+    assert {key for f in report["findings"] for key in f} == set(schema["GateFinding"]["properties"])
+    assert {key for launch in report["launches"] for key in launch} == set(schema["LaunchData"]["properties"])

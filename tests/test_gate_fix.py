@@ -129,7 +129,8 @@ KINDS: dict[str, Callable[[list[str]], str]] = {
 
 def mended(name: str, text: str, store: Store, unsafe: bool = False) -> tuple[str, list[str]]:
     """The text after `--fix`, and what was said about it."""
-    inspector = Inspector(Judge(store, Options(None, MACHINE, RELEASE), exact=True), Settings(), flag_names(store), None)
+    judge = Judge(store, Options(None, MACHINE, RELEASE), exact=True)
+    inspector = Inspector(judge, Settings(), flag_names(store), None)
     mender = FileMender(unsafe, write=False, diff=True)
     kind = kind_of_name(name)
     assert kind is not None

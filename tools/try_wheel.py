@@ -14,10 +14,12 @@ from pathlib import Path
 
 CASE = "python -m sglang.launch_server --model-path nvidia/Qwen3.5-397B-A17B-NVFP4 --tp 8 --speculative-algorithm NEXTN"
 WHERE = ("--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10")
+EXAMPLE = Path(__file__).parent.parent / "docs" / "gate" / "example"
 TRIES = (
     (("validate", CASE, *WHERE), 1, "spec-on-hybrid-needs-extra-buffer"),
     (("validate", f"{CASE} --mamba-scheduler-strategy extra_buffer", *WHERE), 0, "valid"),
     (("solve", "--model", "qwen3.5-397b-a17b-nvfp4", *WHERE, "--", "--tp", "8"), 0, "proven optimal"),
+    (("gate", str(EXAMPLE)), 1, "4 launches in 4 files, 3 errors"),
 )
 """Arguments, the exit status they must have, and a word of the output."""
 

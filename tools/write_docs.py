@@ -16,6 +16,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from solver.cli import main as flagwise
+from solver.gate.output.data import json_schema as gate_schema
 from solver.render.data import dumps, json_schema
 
 ROOT = Path(__file__).parent.parent
@@ -26,8 +27,10 @@ PAGES = (
     "docs/add-a-rule.md",
     "docs/json.md",
     "docs/evidence.md",
+    "docs/gate.md",
 )
 SCHEMA = ROOT / "docs" / "result.schema.json"
+GATE_SCHEMA = ROOT / "docs" / "gate" / "report.schema.json"
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.M | re.S)
 CUT = "[...]"
 KNOWLEDGE_HASH = re.compile(r'"knowledge": "[0-9a-f]+"')
@@ -76,7 +79,7 @@ def fresh_page(text: str) -> str:
 
 
 def main(check: bool) -> int:
-    wanted = {SCHEMA: dumps(json_schema()) + "\n"}
+    wanted = {SCHEMA: dumps(json_schema()) + "\n", GATE_SCHEMA: dumps(gate_schema()) + "\n"}
     wanted |= {path: fresh_page(path.read_text("utf-8")) for name in PAGES if (path := ROOT / name).exists()}
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
     for path in stale:

@@ -7,15 +7,14 @@ at all look at a flag alone, it is enough that the same conditions hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from solver.check import check
 from solver.context import Context, machine_cases
-from solver.nodes import names_in
+from solver.nodes import Node
 from solver.pipeline import Resolver
 from solver.records import Finding
-from solver.screen import conditions_of
 from solver.store import Store
 from solver.words import holes
 
@@ -33,18 +32,19 @@ class _Looks:
         """Flags of which it may count only which conditions hold."""
         written: set[str] = set()
         for place, rule in enumerate(resolver.program.rules):
-            bit = 1 << place
             targets = [(s.space, s.name) for b in rule.branches for s in b.sets]
-            written |= {name for _, name in targets} | set(rule.leaves_open)
+            written.update([name for _, name in targets], rule.leaves_open)
             self._add(targets, ALWAYS)
-            for node in conditions_of(rule):
-                names = names_in(node)
-                self.conditions |= {name for space, name in names if space in ("flag", "given")}
-                self._add(names if len(names) > 1 or (names[:1] and names[0][0] == "env") else (), bit)
-            computed = [*rule.fix_when, *(s.value for b in rule.branches for s in b.sets), *(n for _, n in rule.let)]
-            self._add((name for node in computed if node is not None for name in names_in(node)), bit)
-        figures = (node for arguments in resolver.program.arguments.values() for node in arguments.values())
-        self._add((name for node in figures for name in names_in(node)), ALWAYS)
+            acts = [*rule.require, *rule.forbid, *(n for b in rule.branches for n in b.when)]
+            for nodes in (*([node] for node in rule.when), acts):
+                names = names_of(nodes)
+                self.conditions.update([name for space, name in names if space in ("flag", "given")])
+                if len(names) > 1 or ("env" in {space for space, _ in names}):
+                    self._add(names, 1 << place)
+            computed = [n for n in rule.fix_when if n is not None] + [s.value for b in rule.branches for s in b.sets]
+            self._add(names_of([*computed, *(node for _, node in rule.let)]), 1 << place)
+        figures = [node for arguments in resolver.program.arguments.values() for node in arguments.values()]
+        self._add(names_of(figures), ALWAYS)
         self._fixed = sorted(self.conditions - written)
         self.unset = {flag: self.mask(flag, {}) for flag in self.conditions}
 
@@ -137,6 +137,19 @@ def _counting(context: Context, looks: _Looks) -> Iterator[tuple[str, object]]:
     for name, value in sorted(context.facts.env.items()):
         if ("env", name) in looks.values:
             yield name, value
+
+
+def names_of(nodes: Sequence[Node]) -> set[Name]:
+    """The facts that some nodes name, `let` names among them; quicker than looking at each node of a tree."""
+    found: set[Name] = set()
+    rest: list[Any] = list(nodes)
+    while rest:
+        item = rest.pop()
+        if item and item[0] == "name":
+            found.add((item[1], item[2]))
+        elif not item or item[0] != "lit":
+            rest += [child for child in item if type(child) is list]
+    return found
 
 
 def _plain(space: str, name: str) -> Name:

@@ -98,14 +98,15 @@ def read(candidate: Candidate) -> tuple[bytes, Kind] | None:
         raise Unreadable(candidate.problem)
     kind = kind_of_name(candidate.path)
     try:
-        with open(candidate.path, "rb") as file:
-            if kind is None and not candidate.named and file.peek(2)[:2] != b"#!":
+        with open(candidate.path, "rb", buffering=0) as file:
+            begin = b"" if kind or candidate.named else file.read(2)
+            if begin not in (b"", b"#!"):
                 return None
-            content = file.read(LARGEST + 1)
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise Unreadable(f"is larger than {LARGEST // 2**20} MiB, too large for a file of launches")
+            content = begin + file.read()
     except OSError as error:
         raise Unreadable(f"cannot be read ({error.strerror})") from None
-    if len(content) > LARGEST:
-        raise Unreadable(f"is larger than {LARGEST // 2**20} MiB, too large for a file of launches")
     if b"\0" in content:
         raise Unreadable("is binary, no text")
     if not any(mark in content for mark in MARKS):

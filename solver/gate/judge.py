@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Verdict, reading_findings, verdict_of
+from solver.check import Verdict, order, reading_findings, verdict_of
 from solver.context import Context, Lookup, Options, build, check_context
 from solver.errors import RequestError
 from solver.expansion import Word
@@ -75,7 +75,7 @@ class Judge:
             result = check_context(context)
             return Judged(context, result.findings, result.verdict, result.outcomes)
         read = reading_findings(self.store, context.resolver.program, context.problems, context.facts)
-        findings = (*read, *self._alike.findings(context))
+        findings = tuple(sorted((*read, *self._alike.findings(context)), key=order))
         return Judged(context, findings, verdict_of(findings))
 
     def _options(self, found: Found, general: Said, beside_it: Said) -> Options:

@@ -19,7 +19,7 @@ class Node:
     brackets.
     """
 
-    __slots__ = ("end", "kind", "start", "style", "value")
+    __slots__ = ("_fields", "end", "kind", "start", "style", "value")
 
     def __init__(self, kind: Literal["scalar", "list", "map"], start: int, style: str, value: Any, end: int) -> None:
         self.kind = kind
@@ -27,36 +27,46 @@ class Node:
         self.end = end
         self.style = style
         self.value = value
+        self._fields: dict[str, tuple[Node, Node]] | None = None
+
+    @property
+    def fields(self) -> dict[str, tuple[Node, Node]]:
+        """The entries of a mapping; `<<` brings in what the mapping itself does not have. Empty for anything else."""
+        if self._fields is None:
+            self._fields = {}  # what an alias inside of it sees
+            self._fields = _entries(self) if self.kind == "map" else self._fields
+        return self._fields
 
 
-def pairs(node: Node | None) -> Iterator[tuple[str, Node, Node]]:
-    """The entries of a mapping as (key, key node, value); `<<` brings in what the mapping itself does not have."""
-    yield from _pairs(node, set(), set())
-
-
-def _pairs(node: Node | None, seen: set[str], maps: set[int]) -> Iterator[tuple[str, Node, Node]]:
-    if node is None or node.kind != "map" or id(node) in maps:
-        return
-    maps.add(id(node))
+def _entries(node: Node) -> dict[str, tuple[Node, Node]]:
+    found: dict[str, tuple[Node, Node]] = {}
     merged: list[Node] = []
     for key, value in node.value:
         if key.kind != "scalar":
             continue
         if key.value == "<<" and key.style == "plain":
             merged += value.value if value.kind == "list" else [value]
-        elif key.value not in seen:
-            seen.add(key.value)
-            yield key.value, key, value
+        else:
+            found.setdefault(key.value, (key, value))
     for other in merged:
-        yield from _pairs(other, seen, maps)
+        for name, entry in other.fields.items():
+            found.setdefault(name, entry)
+    return found
+
+
+def pairs(node: Node | None) -> Iterator[tuple[str, Node, Node]]:
+    """The entries of a mapping as (key, key node, value)."""
+    for name, (key, value) in node.fields.items() if node else ():
+        yield name, key, value
 
 
 def get(node: Node | None, *path: str) -> Node | None:
     """The value at a path of keys, or None."""
     for name in path:
-        node = next((value for key, _, value in pairs(node) if key == name), None)
-        if node is None:
+        entry = node.fields.get(name) if node is not None else None
+        if entry is None:
             return None
+        node = entry[1]
     return node
 
 

@@ -18,6 +18,7 @@ Paths are globs from the folder of the file: `*` stays inside a name, `**` goes 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from typing import Any, Literal
@@ -130,9 +131,15 @@ def matches(settings: Settings, globs: tuple[str, ...], path: str) -> bool:
     """Whether a file is under one of the globs of a configuration file."""
     if globs == ("**",):
         return True
-    inside = os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(settings.path)))
-    inside = inside.replace(os.sep, "/")
+    inside = _inside(settings.path, path)
     return any(_pattern(glob).fullmatch(inside) for glob in globs)
+
+
+@functools.lru_cache(maxsize=16)
+def _inside(settings: str, path: str) -> str:
+    """A path as seen from the folder of a configuration file."""
+    found = os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(settings)))
+    return found.replace(os.sep, "/")
 
 
 _patterns: dict[str, re.Pattern[str]] = {}

@@ -9,7 +9,6 @@ import msgspec
 from solver import __version__
 from solver.gate.report import Checked, Report, Reported, Where
 from solver.launch import Launch
-from solver.records import Severity
 from solver.render.data import FindingData, dumps, finding_data
 
 SCHEMA = "flagwise-gate/1"
@@ -43,23 +42,22 @@ class LaunchData(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class GateFinding(msgspec.Struct, frozen=True):
-    """One finding at its place; `launch` is the index of its launch. `span` counts bytes of the file."""
+class GateFinding(FindingData, frozen=True, kw_only=True):
+    """One finding at its place; `launch` is the index of its launch. `span` counts bytes of the file.
+
+    `state`: new, or known from the baseline. `suppressed`: why its rule is switched off. `fails`: it fails the run.
+    """
 
     file: str
     line: int
     column: int
     end_line: int
     end_column: int
-    span: tuple[int, int]
     launch: int | None
     fingerprint: str
     state: Literal["new", "known"]
     suppressed: str | None
     fails: bool
-    rule: str
-    severity: Severity
-    finding: FindingData
 
 
 class TroubleData(msgspec.Struct, frozen=True):
@@ -94,12 +92,12 @@ def output(report: Report, shown: list[Reported], knowledge: str, on_unknown: bo
         tuple(TroubleData(t.file, t.problem) for t in report.troubles),
         tuple(f"{mark} {what}" for mark, what in report.gone),
     )
-    return dumps(flat(msgspec.to_builtins(data)))
+    return dumps(msgspec.to_builtins(data))
 
 
-def flat(data: dict[str, Any]) -> dict[str, Any]:
-    """The finding's own keys beside its place."""
-    return {**data, "findings": [{**f.pop("finding"), **f} for f in data["findings"]]}
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of `GateData`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(GateData)}
 
 
 def launch_data(checked: Checked) -> LaunchData:
@@ -140,16 +138,17 @@ def argv_of(launch: Launch) -> tuple[str, ...]:
 def _finding(item: Reported, report: Report, on_unknown: bool) -> GateFinding:
     judged = report.launches[item.launch].judged if item.launch is not None else None
     program = judged.context.resolver.program if judged else None
+    plain = finding_data(item.finding, program)  # type: ignore[arg-type]  # without fixes it is not looked at
     return GateFinding(
-        **_place(item.where),
-        launch=item.launch,
-        fingerprint=item.fingerprint,
-        state=item.state,
-        suppressed=item.suppressed,
-        fails=item.fails(on_unknown),
-        rule=item.finding.rule,
-        severity=item.finding.severity,
-        finding=finding_data(item.finding, program),  # type: ignore[arg-type]  # without fixes it is not looked at
+        **{
+            **{name: getattr(plain, name) for name in FindingData.__struct_fields__},
+            **_place(item.where),
+            "launch": item.launch,
+            "fingerprint": item.fingerprint,
+            "state": item.state,
+            "suppressed": item.suppressed,
+            "fails": item.fails(on_unknown),
+        }
     )
 
 
