@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from solver.check import check
 from solver.context import Context, machine_cases
+from solver.decisions import Resolver
 from solver.nodes import Node
-from solver.pipeline import Resolver
 from solver.records import Finding
 from solver.store import Store
 from solver.words import holes

@@ -83,7 +83,7 @@ def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
         launch=Launch(tuple(words)),
         text=source,
         at=source.place(first) or first,
-        words=tuple(places),
+        placed=tuple(places),
         entries=tuple(written),
         partial=True,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -52,11 +53,11 @@ class Hints(msgspec.Struct, frozen=True):
     gpu: str | None = None
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, dict=True):
     """One launch in a file.
 
     `launch.text` is the command text it was read from, `text` the same with the way back into the file. `at` is where
-    the engine is named, in the file. `words` has the place of each of `launch.words` in the file (None: computed).
+    the engine is named, in the file. `placed`: the places of the words, where they are not those of a command text.
     `items` are the elements, where the command is a list; `entries` the keys, where it is a mapping of flags.
     `env_places`: variable -> where it is set; `slot` where another can be. `partial`: more arguments may come from
     elsewhere.
@@ -66,13 +67,20 @@ class Found(msgspec.Struct, frozen=True):
     launch: Launch
     text: Text
     at: Span
-    words: tuple[Span | None, ...]
     hints: Hints = Hints()
+    placed: tuple[Span | None, ...] | None = None
     items: tuple[Item, ...] = ()
     entries: tuple[Entry, ...] = ()
     env_places: dict[str, Span] = {}
     slot: Slot | None = None
     partial: bool = False
+
+    @cached_property
+    def words(self) -> tuple[Span | None, ...]:
+        """The place of each of the launch's words in the file; None for one that is computed."""
+        if self.placed is not None:
+            return self.placed
+        return tuple(self.text.place(word.span) if word.span else None for word in self.launch.words)
 
 
 class Finds(msgspec.Struct):
@@ -94,15 +102,15 @@ def found(
     slot: Slot | None = None,
 ) -> Found:
     """A launch that was read from a text, placed in the file. `fallback`: the place of the whole command."""
-    words = tuple(text.place(word.span) if word.span else None for word in launch.words)
     at = text.place(launch.at) if launch.at else None
+    if at is None:
+        at = next((place for w in launch.words if w.span and (place := text.place(w.span))), fallback)
     image = launch.image or hints.image
     return Found(
         kind=kind,
         launch=msgspec.structs.replace(launch, image=image, words=tuple(map(_as_written, launch.words))),
         text=text,
-        at=at or next((w for w in words if w), fallback),
-        words=words,
+        at=at,
         hints=msgspec.structs.replace(hints, image=image),
         items=items,
         env_places=env_places or {},

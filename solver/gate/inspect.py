@@ -12,7 +12,7 @@ from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.judge import Judge, Judged, judged_or_refused, place_of
 from solver.gate.kinds import find_in
-from solver.gate.report import Checked, Lines, Report, Reported, Trouble, fingerprint, own_finding
+from solver.gate.report import Checked, Lines, Report, Reported, Trouble, own_finding
 from solver.gate.settings import Said, Settings, matches, said_of
 from solver.gate.text import Text
 from solver.records import Finding, Severity, Span
@@ -95,9 +95,7 @@ class Inspector:
                 at = max(self.settings.text.find(ignore.rule), 0)
                 finding = own_finding("gate-suppression-unused", f"{ignore.rule} is switched off and finds nothing.")
                 where = lines.where(Span(at, at + len(ignore.rule)))
-                self.report.findings.append(
-                    Reported(finding, where, None, fingerprint(where.file, finding, index), self.fail_on or "error")
-                )
+                self.report.findings.append(Reported(finding, where, None, index, self.fail_on or "error"))
 
 
 class Verdict(NamedTuple):
@@ -161,9 +159,8 @@ class _Reporter:
     ) -> None:
         key = (finding.rule, finding.flags, finding.env)
         number = self.seen[key] = self.seen.get(key, -1) + 1
-        mark = fingerprint(self.lines.file, finding, number)
         self.inspector.report.findings.append(
-            Reported(finding, where, launch, mark, fail_on, suppressed)  # type: ignore[arg-type]
+            Reported(finding, where, launch, number, fail_on, suppressed)  # type: ignore[arg-type]
         )
 
     def comments(self, directives: list[Directive], held: list[int | None]) -> None:

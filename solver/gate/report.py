@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-from hashlib import sha256
 from typing import Literal
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from solver.check import at_or_above
 from solver.gate.found import Found
 from solver.gate.judge import Judged
-from solver.records import Finding, Fix, Severity, Span
+from solver.records import Finding, Severity, Span
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -60,17 +59,27 @@ class Lines:
 class Reported(msgspec.Struct, frozen=True):
     """One finding at its place. `launch`: index of its launch, None for one about a comment or a setting.
 
-    `fingerprint` stays the same while lines move. `state`: new (or no baseline given), or known from the baseline.
+    `earlier`: findings of the same rule about the same thing before it in the file. `state`: new (or no baseline
+    given), or known from the baseline.
     `suppressed`: why its rule is switched off here.
     """
 
     finding: Finding
     where: Where
     launch: int | None
-    fingerprint: str
+    earlier: int
     fail_on: Severity
     suppressed: str | None = None
     state: Literal["new", "known"] = "new"
+
+    @property
+    def fingerprint(self) -> str:
+        """What names the finding across runs, while lines move: file, rule, what it is about, and `earlier`."""
+        from hashlib import sha256  # loads a cryptographic library, which most runs do not need
+
+        finding = self.finding
+        parts = (self.where.file, finding.rule, *finding.flags, *finding.env, str(self.earlier))
+        return sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     @property
     def counts(self) -> bool:
@@ -131,14 +140,3 @@ GATE_RULES = {
 def own_finding(rule: str, message: str, severity: Severity = "warning") -> Finding:
     """A finding of the gate itself."""
     return Finding(rule, severity, "host", "source", GATE_RULES[rule], message)
-
-
-def fingerprint(file: str, finding: Finding, earlier: int) -> str:
-    """What names a finding across runs: file, rule and what it is about, and how many such came before it."""
-    parts = (file, finding.rule, *finding.flags, *finding.env, str(earlier))
-    return sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-def mendable(fixes: tuple[Fix, ...]) -> bool:
-    """Whether a fix changes the command alone."""
-    return any(not fix.upgrade and not fix.checkpoint for fix in fixes)

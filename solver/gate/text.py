@@ -47,6 +47,10 @@ class Text:
         """Where a stretch stands in the file; None where all of it was computed."""
         if span.end <= span.start:
             return None
+        if len(self.pieces) == 1 and _is_literal(self.pieces[0]):
+            piece = self.pieces[0]
+            move, end = piece.start - piece.at, piece.at + piece.length
+            return Span(max(span.start, piece.at) + move, min(span.end, end) + move) if span.start < end else None
         first, last = self._first(span.start), self._first(span.end)
         if last == len(self.pieces) or self.pieces[last].at >= span.end:
             last -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from solver.gate.found import Unreadable
@@ -12,9 +13,8 @@ def documents(text: str) -> list[Node]:
     """The documents of a YAML text. Errors: Unreadable with the line and what is wrong there."""
     import yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _compose(yaml.parse(text, Loader=loader), yaml)
+        return _compose(_events(text, yaml), yaml)
     except yaml.MarkedYAMLError as error:
         if "nesting" in str(error.problem):
             raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
@@ -25,6 +25,13 @@ def documents(text: str) -> list[Node]:
         raise Unreadable(f"not YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
+
+
+def _events(text: str, yaml: Any) -> Iterator[Any]:
+    """The events of a text, from the parser alone: no loader, so that nothing can be constructed."""
+    parser: Any = yaml.cyaml.CParser(text) if hasattr(yaml, "cyaml") else yaml.SafeLoader(text)
+    while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
+        yield event
 
 
 def _compose(events: Any, yaml: Any) -> list[Node]:
