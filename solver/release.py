@@ -84,7 +84,7 @@ def _installed_version() -> str | None:
     for folder in sys.path:
         if folder and os.path.isdir(folder):
             for name in os.listdir(folder):
-                match = re.fullmatch(r"sglang-(\d[^-]*)\.dist-info", name)
+                match = re.fullmatch(r"sglang-(\d[^-]*)\.dist-info", name) if name.startswith("sglang-") else None
                 if match:
                     return match[1]
     return None

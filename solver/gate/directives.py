@@ -9,6 +9,7 @@ release, fail-on and ignore (rules, separated by commas); `because` and the rest
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -58,8 +59,10 @@ def _read(words: str, place: Span) -> Directive:
     return Directive(place, Said(**fields), ignore, because)  # type: ignore[arg-type]  # the level was checked above
 
 
-def held_by(directives: list[Directive], spans: list[tuple[int, int]], text: str) -> list[int | None]:
+def held_by(directives: list[Directive], spans: Iterable[tuple[int, int]], text: str) -> list[int | None]:
     """For each comment the index of its launch, given the launches' stretches in order; None where none follows."""
+    if not directives:
+        return []
     lines = [(text.rfind("\n", 0, start) + 1, _line_end(text, end)) for start, end in spans]
     found: list[int | None] = []
     for directive in directives:

@@ -55,7 +55,7 @@ class Inspector:
             return
         lines = Lines(path, text)
         said = said_of(self.settings, path)
-        held = held_by(directives, [_stretch(found) for found in finds.found], text)
+        held = held_by(directives, map(_stretch, finds.found), text)
         reporter = _Reporter(self, lines, said)
         for index, found in enumerate(finds.found):
             mine = [
@@ -73,7 +73,7 @@ class Inspector:
         """Each launch of a text with its verdict. Errors: Unreadable."""
         finds, read_beside = self.launches_in(path, text, kind)
         directives = directives_in(text) if MARK in text else []
-        held = held_by(directives, [_stretch(found) for found in finds.found], text)
+        held = held_by(directives, map(_stretch, finds.found), text)
         general = said_of(self.settings, path)
         off = {i.rule for i in self.settings.ignore if matches(self.settings, i.paths, path)}
         made = []
