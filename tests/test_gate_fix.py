@@ -127,9 +127,11 @@ KINDS: dict[str, Callable[[list[str]], str]] = {
 }  # fmt: skip
 
 
-def mended(name: str, text: str, store: Store, unsafe: bool = False) -> tuple[str, list[str]]:
+def mended(
+    name: str, text: str, store: Store, unsafe: bool = False, machine: str = MACHINE, release: str = RELEASE
+) -> tuple[str, list[str]]:
     """The text after `--fix`, and what was said about it."""
-    judge = Judge(store, Options(None, MACHINE, RELEASE), exact=True)
+    judge = Judge(store, Options(None, machine, release), exact=True)
     inspector = Inspector(judge, Settings(), flag_names(store), None)
     mender = FileMender(unsafe, write=False, diff=True)
     kind = kind_of_name(name)
@@ -196,6 +198,34 @@ def test_the_best_repair_leaves_no_error_and_keeps_every_other_line(name: str, s
     kept = [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line.startswith("- ")]
     assert len(kept) <= len(before.splitlines()) // 2 + 1
     assert "é" not in before or after.count("é") >= 1
+
+
+HYBRID = ["--model-path", "nvidia/Qwen3.5-397B-A17B-NVFP4", "--tp", "8", "--speculative-algorithm", "NEXTN"]
+AROUND = {
+    "run.sh": "docker run --rm -v a:b \\\n  lmsysorg/sglang:v0.5.10 sglang serve {}\n",
+    "env.yaml": "kind: Pod\napiVersion: v1\nspec:\n  containers:\n    - name: a\n      env:\n        - name: A\n"
+    "          value: b\n      command: [sh, -c]\n      args: ['sglang serve {}']\n",
+    "map.yaml": "services:\n  a:\n    environment:\n      A: b  # kept\n    command: sglang serve {}\n",
+    "list.yaml": "services:\n  a:\n    environment:\n    - A=b\n    command: sglang serve {}\n",
+}
+"""Layouts in which a variable has a place of its own kind."""
+
+
+@pytest.mark.parametrize("name", [*sorted(KINDS), *AROUND])
+def test_a_repair_with_a_variable_puts_it_where_the_launch_gets_it(name: str, store: Store) -> None:
+    before = AROUND[name].format(" ".join(HYBRID)) if name in AROUND else KINDS[name](HYBRID)
+    after, said = mended(name, before, store, unsafe=True, machine="8xrtx-pro-6000", release="0.5.10")
+    if name in ("engine.yaml", "argv.json", "flow.yaml"):  # there is no place for a variable: the next repair then
+        assert "disable-radix-cache" in after
+        return
+    kind = kind_of_name(name)
+    assert kind is not None
+    (found,) = find_in(Text.whole(after), kind, flag_names(store), lambda path: None).found
+    assert found.launch.env.get("SGLANG_ENABLE_SPEC_V2") == "1", (after, said)
+    assert "extra_buffer" in [word.text for word in found.launch.words]
+    assert mended(name, after, store, unsafe=True, machine="8xrtx-pro-6000", release="0.5.10")[0] == after
+    for line in before.splitlines():
+        assert line in after or any(word in line for word in ("sglang", "NEXTN", "docker")), line
 
 
 def test_what_comes_from_a_variable_is_not_mended_and_it_says_why(tmp_path: Path, flagwise: Callable[..., Run]) -> None:

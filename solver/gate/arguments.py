@@ -10,13 +10,16 @@ from solver.gate.found import UNKNOWN, Found, Hints, Item, Kind, Slot, found
 from solver.gate.nodes import Node
 from solver.gate.scalars import scalar_text
 from solver.gate.text import Builder, Text
-from solver.launch import read_commands
+from solver.launch import Launch, read_commands
+from solver.options import HELP
 from solver.records import Span
 
 Expand = Callable[[Text], Text]
 """What stands for the references in one argument: their values as text, and `${ NAME}` for what is not known."""
 
 _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_TEMPLATE = re.compile(r"\$?\{\{[^\n]*?\}\}")
+"""What a template engine or a workflow fills in."""
 _UNKNOWN = re.compile(r"\$\{ [^}]*\}")
 
 
@@ -100,6 +103,10 @@ def substituted(text: Text, reference: re.Pattern[str], value_of: Callable[[re.M
     return builder.finish()
 
 
+def _asks_for_help(launch: Launch) -> bool:
+    return any(word.text in HELP for word in launch.words)
+
+
 def _named(match: re.Match[str]) -> str:
     return re.sub(r"[^\w.-]", "", match[0])
 
@@ -116,8 +123,9 @@ def launches_in(
     slot: Slot | None = None,
     bare: bool = False,
 ) -> list[Found]:
-    """Every launch in a command text. Errors: RequestError where the text breaks off."""
-    launches = read_commands(text.text, env, bare)
+    """Every launch in a command text; one that only asks for help is none. Errors: RequestError on an open quote."""
+    text = substituted(text, _TEMPLATE, lambda match: None)
+    launches = [launch for launch in read_commands(text.text, env, bare) if not _asks_for_help(launch)]
     hints = hints or Hints()
     return [
         found(kind, launch, text, hints, fallback, items=items, env_places=env_places, slot=slot) for launch in launches

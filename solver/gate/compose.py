@@ -16,11 +16,12 @@ from solver.gate.arguments import Argument, arguments_of, substituted
 from solver.gate.nodes import Node, get, scalars
 from solver.gate.scalars import scalar_text
 from solver.gate.scope import Scope, narrowed, with_env
-from solver.gate.text import Text
+from solver.gate.text import Builder, Text
 from solver.shell import Piece
 from solver.wrappers import Env
 
 ReadBeside = Callable[[str], str | None]
+_LINE_ENDS = re.compile(r"\\.|['\"\n]", re.DOTALL)
 _REFERENCE = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([^{}]*)\})", re.ASCII)
 
 
@@ -35,7 +36,7 @@ def command_of(node: Node, source: Text, scope: Scope, read_beside: ReadBeside) 
         return substituted(text, _REFERENCE, lambda match: _value(match, outside))
 
     def expand_shell(text: Text) -> Text:
-        return substituted(text, _REFERENCE, lambda match: _escaped(match) or _value(match, outside))
+        return _on_one_line(substituted(text, _REFERENCE, lambda match: _escaped(match) or _value(match, outside)))
 
     arguments: list[Argument] = []
     for value in (entry, command):
@@ -45,6 +46,22 @@ def command_of(node: Node, source: Text, scope: Scope, read_beside: ReadBeside) 
         elif value is not None and value.kind == "scalar":
             arguments.append(Argument(value, expand_shell(scalar_text(value, source)), raw=True))
     return arguments, _environment(node, source, narrowed(scope, node), outside, read_beside)
+
+
+def _on_one_line(text: Text) -> Text:
+    """The text with its line ends as blanks: they end no command here, as they would in a shell."""
+    builder = Builder(text)
+    at, quote = 0, ""
+    for match in _LINE_ENDS.finditer(text.text):
+        sign = match[0]
+        if sign in ("'", '"'):
+            quote = sign if not quote else "" if quote == sign else quote
+        elif sign == "\n" and not quote:
+            builder.take(at, match.start())
+            builder.replace(match.start(), match.end(), " ")
+            at = match.end()
+    builder.take(at, len(text.text))
+    return builder.finish()
 
 
 def _environment(node: Node, source: Text, scope: Scope, outside: Env, read_beside: ReadBeside) -> Scope:

@@ -131,6 +131,8 @@ class _Work:
         old, new = spot.verdict.judged, after[spot.at].judged
         if old is None or new is None:
             return "the launch could not be judged any more"
+        if lost := [name for name, value in fix.env.items() if new.context.facts.env.get(name) != str(value)]:
+            return f"{', '.join(lost)} would not reach the engine"
         keeps = _same_values(old, new, (*fix.unset, *fix.env))
         if not keeps and not any_fix:
             return ""

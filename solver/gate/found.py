@@ -114,12 +114,14 @@ def found(
         hints=msgspec.structs.replace(hints, image=image),
         items=items,
         env_places=env_places or {},
-        slot=slot or _slot(launch, text),
+        slot=slot or _slot(launch, text, items),
     )
 
 
-def _slot(launch: Launch, text: Text) -> Slot | None:
-    """In shell text a variable stands before the command, or is an option of the container."""
+def _slot(launch: Launch, text: Text, items: tuple[Item, ...]) -> Slot | None:
+    """In shell text a variable stands before the command, or is an option of the container; not so in a list."""
+    if launch.begin in {item.at for item in items}:
+        return None
     place = text.place(launch.begin) if launch.begin else None
     option = "-e " if container_verb(launch.prefix) is not None else ""
     return Slot(place.start, f"{option}{{name}}={{value}} ") if place else None

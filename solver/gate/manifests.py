@@ -24,6 +24,7 @@ from solver.records import Span
 ReadBeside = Callable[[str], str | None]
 
 _LAUNCH = re.compile(r"launch_server|sglang(?:\.cli\.main)?['\"\s,]+serve\b")
+_FILES = (".yaml", ".yml")
 _WORKFLOW = ("jobs", "steps", "stages", "pipelines", "before_script", "pool")
 
 
@@ -31,33 +32,32 @@ def find_yaml(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     """The launches of a YAML text. Errors: Unreadable."""
     from solver.gate.yaml_nodes import documents
 
+    finds = Finds()
     try:
-        nodes = documents(source.text)
+        for node in documents(source.text):
+            _find(node, source, flags, read_beside, "yaml", finds)
     except Unreadable as error:
-        if "{{" in source.text and str(error).startswith("not YAML"):
-            raise Unreadable(
-                f"{error}; a template has to be rendered first: `helm template … | flagwise gate -`"
-            ) from None
-        raise
-    return _find(nodes, source, flags, read_beside, "yaml")
+        rest = "; a template has to be rendered first: `helm template … | flagwise gate -`"
+        is_template = "{{" in source.text and str(error).startswith("not YAML")
+        finds.problems.append(f"{error}{rest if is_template else ''}")
+        if not finds.found:
+            raise Unreadable(finds.problems[-1]) from None
+    return finds
 
 
 def find_json(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     """The launches of a JSON text. Errors: Unreadable."""
     from solver.gate.json_nodes import document
 
-    return _find([document(source.text)], source, flags, read_beside, "json")
+    return _find(document(source.text), source, flags, read_beside, "json", Finds())
 
 
-def _find(nodes: list[Node], source: Text, flags: FlagNames, read_beside: ReadBeside, other: Kind) -> Finds:
-    finds = Finds()
-    for node in nodes:
-        kind = kind_of(node, other)
-        if entries := flag_mappings.flags_in(node, flags, 2):
-            finds.found.append(flag_mappings.found(entries, source))
-            continue
-        walk = _Walk(kind, source, flags, read_beside, finds)
-        walk.visit(node, Scope())
+def _find(node: Node, source: Text, flags: FlagNames, read_beside: ReadBeside, other: Kind, finds: Finds) -> Finds:
+    """Add the launches of one document."""
+    if entries := flag_mappings.flags_in(node, flags, 2):
+        finds.found.append(flag_mappings.found(entries, source))
+    else:
+        _Walk(kind_of(node, other), source, flags, read_beside, finds).visit(node, Scope())
     return finds
 
 
@@ -108,7 +108,9 @@ class _Walk:
         if started := self._started(node, scope):
             self._command(*started, node)
         scope = self._inner(node, scope)
-        for _, _, value in pairs(node):
+        for name, _, value in pairs(node):
+            if name.endswith(_FILES) and value.kind == "scalar" and id(value) not in self.seen:
+                self._file(value)
             self.visit(value, scope)
 
     def _started(self, node: Node, scope: Scope) -> tuple[list[Argument], Scope] | None:
@@ -134,6 +136,16 @@ class _Walk:
         for key in ("env", "variables"):
             scope = with_env(scope, get(node, key), self.source)
         return scope
+
+    def _file(self, node: Node) -> None:
+        """A YAML file that a manifest brings along."""
+        try:
+            finds = find_yaml(scalar_text(node, self.source), self.flags, lambda path: None)
+        except Unreadable:
+            return  # it may be no YAML at all; it is read as a script then
+        if finds.found:
+            self.seen.add(id(node))
+            self.finds.found += finds.found
 
     def _script(self, nodes: list[Node], scope: Scope) -> None:
         """Scalars that are shell text, one line after the other."""

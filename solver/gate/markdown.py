@@ -36,7 +36,7 @@ def find(source: Text, find_kind: Callable[[Text, Kind], Finds]) -> Finds:
             inside = find_kind(body, kind)
         except Unreadable:
             continue
-        finds.found += map(_shown, inside.found)
+        finds.found += [_shown(found) for found in inside.found if found.launch.words]  # a bare name is a mention
     return finds
 
 

@@ -9,12 +9,12 @@ from solver.gate.found import Unreadable
 from solver.gate.nodes import DEEPEST, MOST_VALUES, Node, refuse_expansion
 
 
-def documents(text: str) -> list[Node]:
-    """The documents of a YAML text. Errors: Unreadable with the line and what is wrong there."""
+def documents(text: str) -> Iterator[Node]:
+    """The documents of a YAML text, one after the other. Errors: Unreadable with the line and what is wrong there."""
     import yaml
 
     try:
-        return _compose(_events(text, yaml), yaml)
+        yield from _compose(_events(text, yaml), yaml)
     except yaml.MarkedYAMLError as error:
         if "nesting" in str(error.problem):
             raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
@@ -34,9 +34,8 @@ def _events(text: str, yaml: Any) -> Iterator[Any]:
         yield event
 
 
-def _compose(events: Any, yaml: Any) -> list[Node]:
-    """Events -> nodes, without recursion. Aliases share the node they name."""
-    found: list[Node] = []
+def _compose(events: Any, yaml: Any) -> Iterator[Node]:
+    """Events -> documents, without recursion. Aliases share the node they name."""
     anchors: dict[str, Node] = {}
     stack: list[tuple[Node, list[Any]]] = []
     count = 0
@@ -62,6 +61,7 @@ def _compose(events: Any, yaml: Any) -> list[Node]:
                 node.value = values if node.kind == "list" else list(zip(values[::2], values[1::2], strict=True))
                 if not stack:
                     refuse_expansion(node)
+                    yield node
             elif kind is yaml.DocumentStartEvent:
                 anchors = {}
             continue
@@ -74,8 +74,7 @@ def _compose(events: Any, yaml: Any) -> list[Node]:
             anchors[event.anchor] = node
         if stack:
             stack[-1][1].append(node)
-        else:
-            found.append(node)
+        elif node.kind == "scalar":
+            yield node
         if node.kind != "scalar" and kind is not yaml.AliasEvent:
             stack.append((node, []))
-    return found
