@@ -18,24 +18,28 @@ from solver.gate.scope import Scope, narrowed, with_env
 from solver.gate.text import Text
 
 REFERENCE = re.compile(r"\$(\$)?\(([A-Za-z_.-][\w.-]*)\)", re.ASCII)
-KEYS = ("command", "args")
+KEYS = ("entryPoint", "entrypoint", "command", "args")
+ENV_KEYS = ("env", "environment")
 
 
 def command_of(node: Node, source: Text, scope: Scope) -> tuple[list[Argument], Scope] | None:
     """The whole command of a container and its scope; None for a mapping that starts nothing."""
-    command, args = get(node, "command"), get(node, "args")
-    if command is None and args is None:
+    parts = [value for key in KEYS if (value := get(node, key)) is not None]
+    if not parts:
         return None
-    inner = _with_values(with_env(narrowed(scope, node), get(node, "env"), source))
+    inner = narrowed(scope, node)
+    for key in ENV_KEYS:
+        inner = with_env(inner, get(node, key), source)
+    inner = _with_values(inner)
 
     def expand(text: Text) -> Text:
         return substituted(text, REFERENCE, lambda match: value_of(match, inner))
 
     arguments: list[Argument] = []
     module = text_at(node, "module")  # an editor's launch settings start `python -m MODULE ARGS`
-    if module and command is None:
+    if module and get(node, "command") is None:
         arguments += module_of(node, source)
-    for value in (command, args):
+    for value in parts:
         items = scalars(value)
         if items is not None:
             arguments += arguments_of(items, source, expand)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import msgspec
+
 from solver.errors import RequestError
 from solver.gate import compose, containers, flag_mappings
 from solver.gate.arguments import Argument, arguments_of, joined, launches_in
@@ -124,9 +126,13 @@ class _Walk:
         bare = text.text.startswith("-") and "sglang" in (scope.hints.image or "")
         if bare or _LAUNCH.search(text.text.replace("'", " ")):
             self.seen.update(id(argument.node) for argument in arguments)
-            self.seen.update(id(value) for key in ("command", "args", "entrypoint") if (value := get(node, key)))
+            self.seen.update(id(value) for key in containers.KEYS if (value := get(node, key)))
             slot = slot_in(node, self.source, "environment" if self.kind == "compose" else "env")
+            before = len(self.finds.found)
             self._read(text, items, scope, node, slot=slot, bare=bare)
+            if self.kind == "yaml" and get(node, "args") is None:  # a template puts it together with what is elsewhere
+                found = self.finds.found[before:]
+                self.finds.found[before:] = [msgspec.structs.replace(launch, partial=True) for launch in found]
 
     def _inner(self, node: Node, scope: Scope) -> Scope:
         """What holds below a mapping. A workflow hands its variables down; a container's are its own."""
