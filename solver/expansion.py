@@ -25,10 +25,13 @@ class Word(msgspec.Struct, frozen=True):
     splits: bool = False
 
 
-Value = str | tuple[Word, ...] | None  # a text, an array, or assigned but unknown
+OPEN = "${:"
+"""How a part of unknown value begins in a text that is known otherwise: no variable is called so."""
+Value = str | tuple[Word, ...] | None  # a text (it may have open parts), an array, or assigned but unknown
 Variables = dict[str, Value]
 
 _TEXT = {"text"}
+_NAMED = re.compile(r"\w+", re.ASCII)
 _POSITION = re.compile(r"\$[0-9@*#]")
 _FORM = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.ASCII | re.DOTALL)
 
@@ -53,16 +56,27 @@ def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
 
 
 def text_of(pieces: tuple[Piece, ...], variables: Variables) -> str | None:
-    """The value of an assignment's right side: no splitting; None where any part is unknown."""
+    """The value of an assignment's right side: no splitting; None where nothing of it is known."""
     parts: list[str] = []
+    known = False
     for piece in pieces:
         value = piece.text if piece.kind == "text" else resolve(piece, variables)
         if isinstance(value, tuple):
             value = None if any(word.unknown for word in value) else " ".join(word.text for word in value)
-        if value is None:
-            return None
-        parts.append(value)
-    return "".join(parts)
+        known = known or bool(value)
+        parts.append(open_part(piece.text) if value is None else value)
+    return "".join(parts) if known or OPEN not in "".join(parts) else None
+
+
+def open_part(name: str) -> str:
+    """What stands for an unknown part of a text."""
+    named = _NAMED.search(name)
+    return f"{OPEN}{named[0] if named else ''}}}"
+
+
+def known_text(value: Value) -> str | None:
+    """A text all of which is known, or None."""
+    return value if isinstance(value, str) and OPEN not in value else None
 
 
 def resolve(piece: Piece, variables: Variables, depth: int = 0) -> Value:
@@ -122,6 +136,7 @@ class _Fields:
     def add(self, text: str) -> None:
         self.parts.append(text)
         self.started = True
+        self.unknown = self.unknown or OPEN in text
 
     def add_unknown(self, piece: Piece) -> None:
         self.add(piece.raw)
@@ -147,12 +162,14 @@ class _Fields:
             if index:
                 self.end()
             self.add(field)
+            self.splits = self.splits or OPEN in field
         if text[-1:].isspace():
             self.end()
 
     def end(self) -> None:
         if self.started:
-            self.done.append(Word("".join(self.parts), self.span, self.unknown, self.splits))
+            text = "".join(self.parts)
+            self.done.append(Word(text.replace(OPEN, "${"), self.span, self.unknown, self.splits))
         self.parts, self.started, self.unknown, self.splits = [], False, False, False
 
     def finish(self) -> tuple[Word, ...]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from solver.expansion import Value, Variables, Word, expand, text_of
+from solver.expansion import Value, Variables, Word, expand, known_text, open_part, text_of
 from solver.shell import Piece, Token, is_redirection, tokens
 
 
@@ -118,7 +118,7 @@ class _Script:
         pending = self._strip(pending)
         prefix: dict[str, str | None] = {}
         while pending and (assigned := self._assignment(pending[0], prefix)):
-            prefix[assigned[0]] = assigned[1]
+            prefix[assigned[0]] = known_text(assigned[1]) if len(pending) > 1 else assigned[1]
             pending = pending[1:]
         if not pending:
             for name, value in prefix.items():
@@ -186,7 +186,7 @@ class _Script:
 
     def _env(self) -> dict[str, str | None]:
         known = self.variables
-        return {n: v if isinstance(v := known.get(n), str) else None for n in known if n in self.exported}
+        return {n: known_text(known.get(n)) for n in known if n in self.exported}
 
     def _strip(self, pending: list[Token]) -> list[Token]:
         """Remove the reserved words in front of a command and keep account of blocks."""
@@ -233,6 +233,8 @@ class _Script:
             value = self.variables.get(name)
             if isinstance(earlier, tuple) and isinstance(value, tuple) and value[: len(earlier)] == earlier:
                 self.variables[name] = (*earlier, Word(f"${{{name}[@]}}", unknown=True, splits=True))
+            elif isinstance(earlier, str) and isinstance(value, str) and value.startswith(f"{earlier} "):
+                self.variables[name] = f"{earlier} {open_part(name)}"
             elif name in self.variables:
                 self.variables[name] = None
 
