@@ -46,6 +46,8 @@ def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
         value = piece.text if piece.kind == "text" else resolve(piece, variables)
         if value is None:
             fields.add_unknown(piece)
+        elif isinstance(value, tuple) and piece.quoted and "*" in piece.raw:
+            fields.add_joined(value)
         elif isinstance(value, tuple):
             fields.add_array(value)
         elif piece.quoted or piece.kind == "text":
@@ -153,6 +155,11 @@ class _Fields:
                 self.end()
             self.add(word.text)
             self.unknown = self.unknown or word.unknown
+
+    def add_joined(self, words: tuple[Word, ...]) -> None:
+        """`"${A[*]}"`: all elements in one argument."""
+        self.add(" ".join(word.text for word in words))
+        self.unknown = self.unknown or any(word.unknown for word in words)
 
     def add_split(self, text: str) -> None:
         fields = text.split()

@@ -234,12 +234,15 @@ def _places(word: Word, source: Token) -> Callable[[Span], Span]:
     if starts is None:
         return lambda span: whole
 
-    def outer(offset: int) -> int:
+    def outer(offset: int) -> Span:
         at = bisect.bisect_right(starts, offset) - 1
         piece = source.pieces[at]
-        return min(piece.start + min(offset - starts[at], len(piece.raw) - 1), source.end)
+        if piece.kind != "text":
+            return Span(piece.start, piece.start + len(piece.raw))
+        start = min(piece.start + min(offset - starts[at], len(piece.raw) - 1), source.end)
+        return Span(start, start + 1)
 
-    return lambda span: Span(outer(span.start), outer(span.end - 1) + 1) if span.end > span.start else whole
+    return lambda span: Span(outer(span.start).start, outer(span.end - 1).end) if span.end > span.start else whole
 
 
 def _starts(text: str, source: Token) -> list[int] | None:
