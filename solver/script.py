@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from solver.expansion import Value, Variables, Word, expand, known_text, open_part, text_of
+from solver.functions import POSITIONS, body_end, bound, defined
 from solver.shell import Piece, Token, is_redirection, tokens
 
 
@@ -37,7 +38,6 @@ _PASSED_OVER = frozenset(  # `$`: a prompt copied with the command
 _WHOLE = frozenset(("for", "select", "case", "function"))
 _DECLARING = frozenset(("export", "declare", "typeset", "readonly", "local"))
 _TESTS = frozenset(("[", "[[", "test", "grep", "command", "which", "!"))
-_POSITIONS = ("@", "*", "#", *"123456789")
 _MOST_CALLS = 100
 _LIST_ENDS = frozenset(("\n", ";", "&", ";;", ";&", ";;&"))
 
@@ -76,8 +76,8 @@ class _Script:
             index += 1
             if token.kind == "word":
                 pending.append(token)
-                if token.text == "{" and (name := _defined(pending)):
-                    end = _closing(stream, index)
+                if token.text == "{" and (name := defined(pending)):
+                    end = body_end(stream, index)
                     self.functions[name] = stream[index:end]
                     pending, index = [], end + 1
             elif token.kind == "document":
@@ -142,7 +142,7 @@ class _Script:
         if name in self.calling or len(self.called) >= _MOST_CALLS:
             return
         self.called.append(name)
-        before = {position: self.variables.pop(position, None) for position in _POSITIONS}
+        before = {position: self.variables.pop(position, None) for position in POSITIONS}
         if arguments is not None:
             self._bind(tuple(arguments))
         self.calling.add(name)
@@ -154,23 +154,16 @@ class _Script:
                 self.variables[position] = value
 
     def _bind(self, arguments: tuple[Word, ...]) -> None:
-        """Set `$@` and `$1` to `$9`; behind a word that may be several, no position is known."""
-        self.variables["@"] = self.variables["*"] = arguments
-        open_ended = next((i for i, word in enumerate(arguments) if word.splits), len(arguments))
-        for number in range(9):
-            word = arguments[number] if number < min(open_ended, len(arguments)) else None
-            known = word is not None and not word.unknown
-            absent = number >= len(arguments) == open_ended
-            self.variables[str(number + 1)] = word.text if word is not None and known else None
-            if absent:
-                self.variables.pop(str(number + 1))
+        for position in POSITIONS:
+            self.variables.pop(position, None)
+        self.variables.update(bound(arguments))
 
     def _shift(self, words: list[Token]) -> None:
         arguments = self.variables.get("@")
         count = int(words[0].text) if words and words[0].text.isdigit() else 1
         if isinstance(arguments, tuple):
             if any(word.splits for word in arguments[:count]):
-                self.variables.update(dict.fromkeys(_POSITIONS))
+                self.variables.update(dict.fromkeys(POSITIONS))
             else:
                 self._bind(arguments[count:])
 
@@ -293,25 +286,3 @@ class _Script:
 
 def _scalar(name: str, value: str | None) -> Word:
     return Word(f"${{{name}}}" if value is None else value, unknown=value is None)
-
-
-def _defined(pending: list[Token]) -> str | None:
-    """The name of the function whose body a `{` opens: `name() {` or `function name {`."""
-    words = [token.text for token in pending[:-1]]
-    if len(words) >= 2 and words[-1] == "()":
-        return words[-2]
-    return words[-1] if len(words) >= 2 and words[-2] == "function" else None
-
-
-def _closing(stream: list[Token], index: int) -> int:
-    """Index of the `}` of the block that starts at `index`; braces count where a command may begin."""
-    depth, starts = 1, True
-    while index < len(stream):
-        token = stream[index]
-        if token.kind == "word" and starts and token.text in ("{", "}"):
-            depth += 1 if token.text == "{" else -1
-            if not depth:
-                return index
-        starts = token.kind == "operator" or (starts and token.text in _PASSED_OVER) or token.text == "{"
-        index += 1
-    return index
