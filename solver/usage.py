@@ -99,6 +99,7 @@ VERBS: dict[str, Verb] = {
             Option("--fix", bool, False, "mend what can be mended without changing what is in force"),
             Option("--unsafe", bool, False, "with --fix: make the best repair of the rest too"),
             Option("--diff", bool, False, "show what --fix would change, and change nothing"),
+            Option("--jobs", int, 1, "processes; more pay where machines are not stated or files are many", least=1),
             Option("--config", str, None, "configuration file (else the nearest flagwise.toml or pyproject.toml)"),
         ),
         "[PATH… | -]",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -391,3 +393,50 @@ def test_the_report_follows_its_schema(project: Path, flagwise: Gate) -> None:
     assert set(report) == set(schema["GateData"]["properties"])
     assert {key for f in report["findings"] for key in f} == set(schema["GateFinding"]["properties"])
     assert {key for launch in report["launches"] for key in launch} == set(schema["LaunchData"]["properties"])
+
+
+def test_several_processes_give_the_same_report(project: Path, flagwise: Gate) -> None:
+    (project / "flagwise.toml").write_text('[[ignore]]\nrule = "unknown-flag"\nbecause = "ours"\npaths = ["9.sh"]\n')
+    for number in range(20):
+        (project / f"{number}.sh").write_text(f"{BAD}\n{LAUNCH} --port {number}\n")
+    (project / "broken.yaml").write_text(f"a: [\nb: {LAUNCH}\n")
+    for form in ("json", "text"):
+        alone, together = (flagwise("gate", "--format", form, "--jobs", jobs, *KNOWN) for jobs in ("1", "3"))
+        assert alone == together
+    assert alone.status == 2
+
+
+def test_progress_shows_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from solver.gate.run import _progress
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((io.StringIO(), ""), (Terminal(), "\r50 files looked at\r\x1b[K")):
+        monkeypatch.setattr(sys, "stderr", stream)
+        progress = _progress()
+        for number in (1, 50, 51, -1):
+            progress(number)
+        assert stream.getvalue() == shown
+
+
+def test_launches_that_are_alike_are_judged_as_each_alone(store: Any) -> None:
+    """What is worked out once for several launches is what each has by itself."""
+    from solver.context import Options, build, check_context
+    from solver.gate.alike import Alike
+    from solver.launch import read_command
+
+    alike = Alike(store)
+    changes = ["", "--port 1", "--port 30001 --grpc-port 30001", "--tp 2", "--tp 2 --port 7", "--served-model-name a:b",
+               "--host x --log-level info", "--grpc-port 5 --port 5", "--speculative-algorithm EAGLE", "--dp 2 --tp 2",
+               "--mem-fraction-static 0.5", "--mem-fraction-static 0.99", "--kv-cache-dtype fp8_e4m3"]  # fmt: skip
+    for change in [*changes, *changes]:
+        for hardware in ("2xh100-sxm", "1xrtx-pro-6000"):
+            launch = read_command(f"{LAUNCH} {change}")
+            context = build(store, launch, Options(None, hardware, "0.5.12"))
+            rules = {f.rule for f in alike.findings(context)}
+            problems = {f.message for f in alike.findings(context)}
+            alone = [f for f in check_context(context).findings if f.because and f.because[0].name != "command"]
+            assert rules == {f.rule for f in alone}, change
+            assert problems == {f.message for f in alone}, change

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from solver.check import at_or_above
 from solver.gate.edits import Unmendable, apply
 from solver.gate.found import Kind, Unreadable
-from solver.gate.inspect import Inspector, Verdict
+from solver.gate.inspect import Inspector, Judgement
 from solver.gate.judge import Judged
 from solver.gate.mend import edits_of, fixes_for
 from solver.gate.output.target import replace_file
@@ -57,12 +57,12 @@ class FileMender:
 class _Spot(NamedTuple):
     """A finding of one launch of a text."""
 
-    verdicts: list[Verdict]
+    verdicts: list[Judgement]
     at: int
     finding: Finding
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Judgement:
         return self.verdicts[self.at]
 
 
@@ -84,7 +84,7 @@ class _Work:
             mends.append(mend)
         return text, [*mends, *self.refused.values()]
 
-    def _verdicts(self, text: str) -> list[Verdict]:
+    def _verdicts(self, text: str) -> list[Judgement]:
         return self.inspector.verdicts(self.path, text, self.kind)
 
     def _step(self, text: str) -> tuple[str, Mend] | None:
@@ -124,7 +124,7 @@ class _Work:
             why = why or (f"{words}: {complaint}" if complaint else "")
         return None, why
 
-    def _complaint(self, spot: _Spot, after: list[Verdict], fix: Fix, any_fix: bool) -> str | None:
+    def _complaint(self, spot: _Spot, after: list[Judgement], fix: Fix, any_fix: bool) -> str | None:
         """Why a change is not made; None: it holds. Empty: it is not safe, and only that was asked for."""
         if len(after) != len(spot.verdicts):
             return "another number of launches would be read"

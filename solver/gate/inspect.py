@@ -69,7 +69,7 @@ class Inspector:
         read_beside = files.beside(path)
         return find_in(Text.whole(text), kind, self.flags, read_beside), read_beside
 
-    def verdicts(self, path: str, text: str, kind: Kind) -> list[Verdict]:
+    def verdicts(self, path: str, text: str, kind: Kind) -> list[Judgement]:
         """Each launch of a text with its verdict. Errors: Unreadable."""
         finds, read_beside = self.launches_in(path, text, kind)
         directives = directives_in(text) if MARK in text else []
@@ -84,8 +84,13 @@ class Inspector:
             beside_it = _merged(mine)
             judged, _ = judged_or_refused(self.judge, found, general, beside_it, read_beside)
             fail_on = beside_it.fail_on or self.fail_on or general.fail_on or "error"
-            made.append(Verdict(found, judged, off | {rule for d in mine for rule in d.ignore}, fail_on))
+            made.append(Judgement(found, judged, off | {rule for d in mine for rule in d.ignore}, fail_on))
         return made
+
+    def take_over(self, report: Report, used: set[int]) -> None:
+        """Add what another process found."""
+        self.report.add(report)
+        self.used |= used
 
     def unused_settings(self) -> None:
         """Rules that the settings switch off and that found nothing in this run."""
@@ -98,7 +103,7 @@ class Inspector:
                 self.report.findings.append(Reported(finding, where, None, index, self.fail_on or "error"))
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """One launch, its verdict (None: it cannot be judged), the rules switched off for it, and its fail level."""
 
     found: Found
@@ -133,7 +138,8 @@ class _Reporter:
         report = self.inspector.report
         judged, refused = judged_or_refused(self.inspector.judge, found, self.said, beside_it, read_beside)
         where = self.lines.where(found.at)
-        report.launches.append(Checked(found, where, judged, refused))
+        verdict = judged.verdict if judged else None
+        report.launches.append(Checked(found.kind, found.launch, found.hints, where, verdict, refused))
         if judged is None:
             report.troubles.append(Trouble(f"{where.file}:{where.line}", refused))
             return

@@ -11,15 +11,17 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Verdict, order, reading_findings, verdict_of
+from solver.check import order, reading_findings, verdict_of
 from solver.context import Context, Lookup, Options, build, check_context
 from solver.errors import RequestError
 from solver.expansion import Word
 from solver.gate.alike import Alike
 from solver.gate.found import Found
+from solver.gate.report import Verdict
 from solver.gate.settings import Said
 from solver.pipeline import Outcome
 from solver.records import Finding, Span
+from solver.release import FORK, image_version
 from solver.store import Store
 from solver.traits.hardware import COUNTED
 
@@ -34,6 +36,13 @@ class Judged(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     verdict: Verdict
     outcomes: tuple[Outcome, ...] = ()
+
+
+def _verdict(context: Context, options: Options, findings: tuple[Finding, ...]) -> Verdict:
+    fork = options.engine_version if context.release_from == FORK else None
+    gpus = context.facts.hardware.get("gpus")
+    model, hardware = context.model_name, context.hardware_name
+    return Verdict(context.release, context.release_from, fork, model, hardware, gpus, verdict_of(findings))
 
 
 class Judge:
@@ -73,10 +82,11 @@ class Judge:
             context = msgspec.structs.replace(context, problems=problems)
         if self.exact:
             result = check_context(context)
-            return Judged(context, result.findings, result.verdict, result.outcomes)
+            verdict = _verdict(context, options, result.findings)
+            return Judged(context, result.findings, verdict, result.outcomes)
         read = reading_findings(self.store, context.resolver.program, context.problems, context.facts)
         findings = tuple(sorted((*read, *self._alike.findings(context)), key=order))
-        return Judged(context, findings, verdict_of(findings))
+        return Judged(context, findings, _verdict(context, options, findings))
 
     def _options(self, found: Found, general: Said, beside_it: Said) -> Options:
         """What is said of a launch: by a comment, else on the command line, else by its image, else in the settings."""
@@ -99,8 +109,6 @@ class Judge:
 
 
 def _names_release(image: str | None) -> bool:
-    from solver.release import image_version
-
     return bool(image and image_version(image))
 
 

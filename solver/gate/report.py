@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from solver.check import at_or_above
-from solver.gate.found import Found
-from solver.gate.judge import Judged
+from solver.gate.found import Hints, Kind
+from solver.launch import Launch
 from solver.records import Finding, Severity, Span
 
 
@@ -92,12 +92,26 @@ class Reported(msgspec.Struct, frozen=True):
         return self.counts and not open_to_doubt and at_or_above(self.finding, self.fail_on)
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """One launch with its place and verdict; `refused`: why it cannot be judged."""
+class Verdict(msgspec.Struct, frozen=True):
+    """What a launch was judged by, and the outcome. `fork`: whose flags it has; the release is what that rests on."""
 
-    found: Found
+    release: str
+    release_from: str
+    fork: str | None
+    model: str | None
+    hardware: str | None
+    gpus: int | None
+    outcome: Literal["valid", "conditional", "invalid"]
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """One launch with its place and verdict; `refused`: why it cannot be judged. It may cross between processes."""
+
+    kind: Kind
+    launch: Launch
+    hints: Hints
     where: Where
-    judged: Judged | None
+    verdict: Verdict | None
     refused: str = ""
 
 
@@ -127,6 +141,17 @@ class Report(msgspec.Struct):
     files: int = 0
     mends: list[Mend] = []
     gone: list[tuple[str, str]] = []
+
+    def add(self, other: Report) -> None:
+        """Take over what another run found."""
+        first = len(self.launches)
+        for item in other.findings:
+            moved = None if item.launch is None else item.launch + first
+            self.findings.append(msgspec.structs.replace(item, launch=moved))
+        self.launches += other.launches
+        self.troubles += other.troubles
+        self.mends += other.mends
+        self.files += other.files
 
 
 GATE_RULES = {

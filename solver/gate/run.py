@@ -39,7 +39,7 @@ def gate(values: dict[str, Any]) -> int:
     inspector = _inspector(where, settings, values)
     mender = _mender(values)
     inspector.mender = mender
-    _look(inspector, paths, settings)
+    _look(inspector, paths, settings, values["jobs"])
     report = inspector.report
     if mender is not None and mender.diff:
         print("".join(mender.diffs), end="")
@@ -90,7 +90,7 @@ def flag_names(where: Store) -> FlagNames:
     return FlagNames(lambda: where.index.known_flags)
 
 
-def _look(inspector: Inspector, paths: Sequence[str], settings: Settings) -> None:
+def _look(inspector: Inspector, paths: Sequence[str], settings: Settings, jobs: int) -> None:
     """Look at what is on standard input and at the files under the paths."""
     if "-" in paths:
         text = _standard_input()
@@ -104,7 +104,13 @@ def _look(inspector: Inspector, paths: Sequence[str], settings: Settings) -> Non
         return bool(settings.exclude) and matches(settings, settings.exclude, path)
 
     progress = _progress()
-    inspector.run(files.candidates([p for p in paths if p != "-"], is_excluded), progress)
+    found = files.candidates([p for p in paths if p != "-"], is_excluded)
+    if jobs > 1 and inspector.mender is None:
+        from solver.gate.parallel import run
+
+        run(inspector, found, jobs, progress)
+    else:
+        inspector.run(found, progress)
     progress(-1)
     if any(os.path.isdir(path) for path in paths):
         inspector.unused_settings()

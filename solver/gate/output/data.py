@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from solver import __version__
+from solver.compiled import Program
+from solver.gate.output import Programs
 from solver.gate.report import Checked, Report, Reported, Where
 from solver.launch import Launch
 from solver.render.data import FindingData, dumps, finding_data
@@ -80,7 +82,7 @@ class GateData(msgspec.Struct, frozen=True):
     gone: tuple[str, ...]
 
 
-def output(report: Report, shown: list[Reported], knowledge: str, on_unknown: bool) -> str:
+def output(report: Report, shown: list[Reported], knowledge: str, on_unknown: bool, programs: Programs) -> str:
     """The report as JSON text."""
     data = GateData(
         SCHEMA,
@@ -88,7 +90,7 @@ def output(report: Report, shown: list[Reported], knowledge: str, on_unknown: bo
         knowledge,
         report.files,
         tuple(map(launch_data, report.launches)),
-        tuple(_finding(item, report, on_unknown) for item in shown),
+        tuple(_finding(item, programs(item.launch), on_unknown) for item in shown),
         tuple(TroubleData(t.file, t.problem) for t in report.troubles),
         tuple(f"{mark} {what}" for mark, what in report.gone),
     )
@@ -102,22 +104,21 @@ def json_schema() -> dict[str, Any]:
 
 def launch_data(checked: Checked) -> LaunchData:
     """One launch."""
-    judged, hints = checked.judged, checked.found.hints
-    context = judged.context if judged else None
+    verdict, hints = checked.verdict, checked.hints
     return LaunchData(
         **_place(checked.where),
-        kind=checked.found.kind,
-        argv=argv_of(checked.found.launch),
-        env=checked.found.launch.env,
+        kind=checked.kind,
+        argv=argv_of(checked.launch),
+        env=checked.launch.env,
         context=ContextData(
-            context.release if context else None,
-            context.release_from if context else None,
-            context.model_name if context else None,
-            context.hardware_name if context else None,
-            context.facts.hardware.get("gpus") if context else hints.gpus,
+            verdict.release if verdict else None,
+            verdict.release_from if verdict else None,
+            verdict.model if verdict else None,
+            verdict.hardware if verdict else None,
+            verdict.gpus if verdict else hints.gpus,
             hints.image,
         ),
-        verdict=judged.verdict if judged else None,
+        verdict=verdict.outcome if verdict else None,
         error=checked.refused or None,
     )
 
@@ -135,9 +136,7 @@ def argv_of(launch: Launch) -> tuple[str, ...]:
     )
 
 
-def _finding(item: Reported, report: Report, on_unknown: bool) -> GateFinding:
-    judged = report.launches[item.launch].judged if item.launch is not None else None
-    program = judged.context.resolver.program if judged else None
+def _finding(item: Reported, program: Program | None, on_unknown: bool) -> GateFinding:
     plain = finding_data(item.finding, program)  # type: ignore[arg-type]  # without fixes it is not looked at
     return GateFinding(
         **{

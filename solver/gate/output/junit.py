@@ -29,7 +29,7 @@ def output(report: Report, shown: list[Reported], on_unknown: bool) -> str:
 
 
 def _name(launch: Checked) -> str:
-    return f"line {launch.where.line}: {launch.found.kind}"
+    return f"line {launch.where.line}: {launch.kind}"
 
 
 def _failed(items: list[Reported], on_unknown: bool) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from solver.compiled import Program
+from solver.gate.output import Programs
 from solver.gate.report import Report, Reported
 from solver.records import Finding
 from solver.render.text import fix_text, paint, unknown_fact, wrapped
@@ -12,13 +14,13 @@ from solver.words import listed
 SETTLES = {"machine": "hardware=", "model": "model=", "command": "a written value"}
 
 
-def output(report: Report, shown: list[Reported], on_unknown: bool) -> str:
+def output(report: Report, shown: list[Reported], on_unknown: bool, programs: Programs) -> str:
     """The report as text."""
     lines: list[str] = []
     for item in shown:
         if item.finding.conditional_on or item.suppressed is not None or item.state == "known":
             continue
-        lines += [*_finding(item, report), ""]
+        lines += [*_finding(item, programs(item.launch)), ""]
     lines += _conditional(report, shown)
     lines += [f"mended {m.file}:{m.line} [{m.rule}]: {m.what}" for m in report.mends if m.why_not is None]
     lines += [f"not mended {m.file}:{m.line} [{m.rule}]: {m.why_not}" for m in report.mends if m.why_not is not None]
@@ -27,16 +29,15 @@ def output(report: Report, shown: list[Reported], on_unknown: bool) -> str:
     return "\n".join([*lines, _summary(report, shown, on_unknown)])
 
 
-def _finding(item: Reported, report: Report) -> list[str]:
+def _finding(item: Reported, program: Program | None) -> list[str]:
     finding, where = item.finding, item.where
     head = f"{where.file}:{where.line}:{where.column}: {paint(finding.severity, finding.severity)}[{finding.rule}] "
     after = f" (after {finding.after})" if finding.after else ""
     lines = [head + finding.title + after, *wrapped(finding.message, "  ")]
-    judged = report.launches[item.launch].judged if item.launch is not None else None
-    if judged is None:
+    if program is None:
         return lines
     for number, fix in enumerate(finding.fixes[:2]):
-        lines += wrapped(f"{'fix' if number == 0 else ' or'}: {fix_text(fix, judged.context.resolver.program)}", "  ")
+        lines += wrapped(f"{'fix' if number == 0 else ' or'}: {fix_text(fix, program)}", "  ")
     return lines
 
 
