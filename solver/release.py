@@ -76,12 +76,16 @@ def image_version(image: str) -> str | None:
     return match[1] if match and "sglang" in image else None
 
 
-@functools.cache
 def _installed_version() -> str | None:
     """The version of an installed engine, found by the name of its metadata folder (no import)."""
     import sys
 
-    for folder in sys.path:
+    return _installed_in(tuple(sys.path))
+
+
+@functools.cache
+def _installed_in(folders: tuple[str, ...]) -> str | None:
+    for folder in folders:
         if folder and os.path.isdir(folder):
             for name in os.listdir(folder):
                 match = re.fullmatch(r"sglang-(\d[^-]*)\.dist-info", name) if name.startswith("sglang-") else None

@@ -10,6 +10,7 @@ import msgspec
 from solver.gate.text import Text
 from solver.launch import Launch, Word
 from solver.records import Span
+from solver.release import image_version
 from solver.wrappers import container_verb
 
 Kind = Literal[
@@ -105,7 +106,8 @@ def found(
     at = text.place(launch.at) if launch.at else None
     if at is None:
         at = next((place for w in launch.words if w.span and (place := text.place(w.span))), fallback)
-    image = launch.image or hints.image
+    named = next(filter(image_version, launch.prefix), "").rpartition("=")[2]  # srun --container-image=…
+    image = launch.image or named or hints.image
     return Found(
         kind=kind,
         launch=msgspec.structs.replace(launch, image=image, words=tuple(map(_as_written, launch.words))),
