@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -25,6 +26,10 @@ class Word(msgspec.Struct, frozen=True):
     splits: bool = False
 
 
+LONGEST = 16_384
+"""Characters of the longest value that is kept, and words of the longest array: a longer one counts as unknown."""
+LONGEST_COMMAND = 2_000_000
+"""Characters of a command's arguments; Linux allows as many."""
 OPEN = "${:"
 """How a part of unknown value begins in a text that is known otherwise: no variable is called so."""
 Value = str | tuple[Word, ...] | None  # a text (it may have open parts), an array, or assigned but unknown
@@ -57,6 +62,26 @@ def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
     return fields.finish()
 
 
+def expand_all(tokens: Sequence[Token], variables: Variables) -> tuple[tuple[Word, ...], tuple[Token, ...]]:
+    """The arguments that several words become, and the token of each. Errors: RequestError where they are too long."""
+    words: list[Word] = []
+    sources: list[Token] = []
+    length = 0
+    for token in tokens:
+        expanded = expand(token, variables)
+        words += expanded
+        sources += [token] * len(expanded)
+        length += sum([len(word.text) for word in expanded])
+        if length > LONGEST_COMMAND:
+            raise too_long()
+    return tuple(words), tuple(sources)
+
+
+def too_long() -> RequestError:
+    """The refusal of a command that grows beyond what could be started."""
+    return RequestError(f"a command becomes longer than {LONGEST_COMMAND:,} characters")
+
+
 def text_of(pieces: tuple[Piece, ...], variables: Variables) -> str | None:
     """The value of an assignment's right side: no splitting; None where nothing of it is known."""
     parts: list[str] = []
@@ -67,6 +92,10 @@ def text_of(pieces: tuple[Piece, ...], variables: Variables) -> str | None:
             value = None if any(word.unknown for word in value) else " ".join(word.text for word in value)
         known = known or bool(value)
         parts.append(open_part(piece.text) if value is None else value)
+        if len(parts[-1]) > LONGEST or len(parts) > LONGEST:
+            return None
+    if sum(map(len, parts)) > LONGEST:
+        return None
     return "".join(parts) if known or OPEN not in "".join(parts) else None
 
 
@@ -133,9 +162,13 @@ class _Fields:
         self.span = span
         self.done: list[Word] = []
         self.parts: list[str] = []
+        self.length = 0
         self.started = self.unknown = self.splits = False
 
     def add(self, text: str) -> None:
+        self.length += len(text)
+        if self.length > LONGEST_COMMAND:
+            raise too_long()
         self.parts.append(text)
         self.started = True
         self.unknown = self.unknown or OPEN in text

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from solver.expansion import Value, Variables, Word, expand, known_text, open_part, text_of
+from solver.expansion import LONGEST, Value, Variables, Word, expand, expand_all, known_text, open_part, text_of
 from solver.functions import POSITIONS, body_end, bound, defined
 from solver.shell import Piece, Token, is_redirection, tokens
 
@@ -108,11 +108,11 @@ class _Script:
 
     def _assign_array(self, target: str, elements: list[Token]) -> None:
         name = target.rstrip("+=")
-        words = tuple(word for element in elements for word in expand(element, self.variables))
+        words = expand_all(elements, self.variables)[0]
         before = self.variables.get(name)
         if target.endswith("+=") and name in self.variables:
-            words = (before if isinstance(before, tuple) else (_scalar(name, before),)) + words
-        self._set(name, words)
+            words = (*(before if isinstance(before, tuple) else (_scalar(name, before),)), *words)
+        self._set(name, words if len(words) <= LONGEST else None)
 
     def _command(self, pending: list[Token], operator: str) -> Iterator[Command]:
         pending = self._strip(pending)
@@ -168,14 +168,9 @@ class _Script:
                 self._bind(arguments[count:])
 
     def _made(self, pending: list[Token], prefix: dict[str, str | None]) -> Command:
-        words: list[Word] = []
-        sources: list[Token] = []
-        for token in pending:
-            expanded = expand(token, self.variables)
-            words += expanded
-            sources += [token] * len(expanded)
+        words, sources = expand_all(pending, self.variables)
         unexported = tuple(name for name in self.variables if name not in self.exported and name not in prefix)
-        return Command(tuple(words), tuple(sources), self._env() | prefix, unexported)
+        return Command(words, sources, self._env() | prefix, unexported)
 
     def _env(self) -> dict[str, str | None]:
         known = self.variables
@@ -251,7 +246,7 @@ class _Script:
         value = text_of((rest, *token.pieces[1:]), self.variables)
         if match[2] and value is not None:
             before = prefix.get(match[1], self.variables.get(match[1], ""))
-            value = before + value if isinstance(before, str) else None
+            value = before + value if isinstance(before, str) and len(before) <= LONGEST else None
         return match[1], value
 
     def _declare(self, builtin: str, arguments: list[Token]) -> None:

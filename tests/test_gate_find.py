@@ -181,3 +181,23 @@ def test_documents_before_a_broken_one_are_kept() -> None:
     finds = find_in(Text.whole(text), "yaml", FlagNames(tuple), lambda path: None)
     assert len(finds.found) == 1
     assert finds.problems[0].startswith("not YAML on line")
+
+
+GROWING = {
+    "a text": ("shell", 'A=aaaaaaaaaa\n{}exec sglang serve --model-path a/b --served-model-name "$A"\n', 'A="$A$A"\n'),
+    "an array": ("shell", "A=(a b)\n{}exec sglang serve --model-path a/b ${{A[@]}}\n", 'A=("${A[@]}" "${A[@]}")\n'),
+    "a variable of an image": (
+        "dockerfile",
+        "FROM x\nENV A=aaaaaaaaaa\n{}CMD sglang serve --model-path a/b --served-model-name $A\n",
+        "ENV A=$A$A\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(GROWING))
+def test_values_that_double_and_double_are_not_followed(name: str) -> None:
+    kind, text, line = GROWING[name]
+    finds = find_in(Text.whole(text.format(line * 60)), kind, FlagNames(tuple), lambda path: None)  # type: ignore[arg-type]
+    (found,) = finds.found
+    assert found.launch.words[-1].unknown
+    assert sum(len(word.text) for word in found.launch.words) < 100

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from solver.errors import RequestError
+from solver.expansion import LONGEST
 from solver.gate.arguments import Argument, arguments_of, joined, launches_in
 from solver.gate.found import Finds, Hints, Slot, Unreadable
 from solver.gate.json_nodes import value_at
@@ -153,7 +154,8 @@ def _assignments(body: Text, known: Env) -> dict[str, tuple[str | None, Span | N
         name, equals, _ = word.text.partition("=")
         value = "".join(_piece(piece.kind, piece.text, known) for piece in word.pieces).partition("=")[2]
         if equals:
-            found[name] = (None if "\0" in value else value, body.place(Span(word.start, word.end)))
+            unknown = "\0" in value or len(value) > LONGEST
+            found[name] = (None if unknown else value, body.place(Span(word.start, word.end)))
     return found
 
 
@@ -168,7 +170,7 @@ def _piece(kind: str, text: str, known: Env) -> str:
 
 def _filled_whole(text: str, known: Env) -> str | None:
     filled = _filled(text, known)
-    return None if _VARIABLE.search(filled) else filled
+    return None if _VARIABLE.search(filled) or len(filled) > LONGEST else filled
 
 
 def _started(stage: Stage, source: Text, finds: Finds) -> None:

@@ -26,6 +26,8 @@ from solver.records import Span
 ReadBeside = Callable[[str], str | None]
 
 _LAUNCH = re.compile(r"launch_server|sglang(?:\.cli\.main)?['\"\s,]+serve\b")
+MOST_ARGUMENTS = 5_000
+"""Elements of a list of arguments; a longer one is data."""
 _FILES = (".yaml", ".yml")
 _WORKFLOW = ("jobs", "steps", "stages", "pipelines", "before_script", "pool")
 
@@ -93,7 +95,11 @@ class _Walk:
             self._mapping(node, scope)
         elif node.kind == "scalar":
             self._script([node], scope)
-        elif (items := scalars(node)) and _LAUNCH.search(" ".join(item.value for item in items)):
+        elif (
+            (items := scalars(node))
+            and len(items) <= MOST_ARGUMENTS
+            and _LAUNCH.search(" ".join(item.value for item in items))
+        ):
             self.seen.update(map(id, items))
             if any(" " in item.value and _LAUNCH.search(item.value) for item in items):
                 self._script(items, scope)

@@ -65,7 +65,8 @@ class Text:
     def cut(self, start: int, end: int) -> Text:
         """A stretch of this text."""
         pieces = []
-        for piece in self.pieces[self._first(start) :]:
+        for index in range(self._first(start), len(self.pieces)):
+            piece = self.pieces[index]
             if piece.at >= end:
                 break
             left, right = max(start - piece.at, 0), min(end - piece.at, piece.length)
