@@ -28,7 +28,7 @@ def model(name: str) -> dict[str, Any]:
 
 
 def machine(name: str) -> dict[str, Any]:
-    return hardware_of(name, KNOWLEDGE.hardware)
+    return hardware_of(name, KNOWLEDGE.hardware).traits
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,108 @@
+"""What a request calls its model and its machine -> their traits."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from solver.errors import RequestError
+from solver.records import Traits
+from solver.release import Assumed
+from solver.store import Index
+
+if TYPE_CHECKING:
+    from solver.traits.hardware import Machine
+
+THIS_MACHINE = "auto"
+
+
+def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]) -> tuple[str | None, dict[str, Any]]:
+    """Traits of the model: a directory, a catalogue id, a hub id, or a path a part of which is a known hub name."""
+    name = wanted if wanted is not None else path if isinstance(path, str) else None
+    if name is None:
+        return None, {}
+    if os.path.isdir(name):
+        return name, read_directory(index, name)
+    models = index.models
+    entry = models.get(name) or models.get(index.hub_ids.get(name.lower(), ""))
+    if entry is None:
+        entry = _named_in_path(index, name)
+        if entry is not None:
+            notes.append(Assumed("model", entry.id, f"a part of {name} is the hub name of this catalogue entry"))
+    if entry is not None:
+        return entry.id, {**entry.traits, **_identity(entry)}
+    if wanted is not None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(wanted.lower(), [*index.models, *index.hub_ids], 3, 0.4)
+        hint = f"; near are {', '.join(near)}" if near else ""
+        raise RequestError(f"unknown model {wanted!r}: no directory and no catalogue id{hint}")
+    return name, {}
+
+
+def read_directory(index: Index, name: str) -> dict[str, Any]:
+    """Traits of a checkpoint directory; what only documentation tells comes from the catalogue entry of that name.
+
+    The entry counts only when architecture and quantisation are those of the directory.
+    """
+    from pathlib import Path
+
+    from solver.traits.model import read_checkpoint
+
+    read = read_checkpoint(Path(name))
+    entry = _named_in_path(index, os.path.abspath(name))
+    if entry is None or any(entry.traits.get(k) != read.get(k) for k in ("architecture", "quant_method")):
+        return read
+    return {**entry.traits, **read, **_identity(entry)}
+
+
+def _identity(entry: Traits) -> dict[str, Any]:
+    return {"id": entry.id, "family": entry.family, "hub_id": entry.hub_ids[0] if entry.hub_ids else None}
+
+
+def _named_in_path(index: Index, name: str) -> Traits | None:
+    """The entry whose hub name is a part of a path, the last one first; hub caches write `models--owner--name`."""
+    by_name: dict[str, set[str]] = {}
+    for hub, ident in index.hub_ids.items():
+        by_name.setdefault(hub.rsplit("/", 1)[-1], set()).add(ident)
+    for part in reversed(name.lower().split("/")):
+        found = by_name.get(part.rpartition("--")[2], set())
+        if len(found) == 1:
+            return index.models[next(iter(found))]
+    return None
+
+
+def find_hardware(index: Index, wanted: str | None) -> dict[str, Any]:
+    """Traits of the machine alone; see `find_machine`."""
+    return find_machine(index, wanted).traits
+
+
+def find_machine(index: Index, wanted: str | None) -> Machine:
+    """The machine: a catalogue id such as `8xrtx-pro-6000`, a file, `auto` for this one, or nothing known."""
+    from solver.traits.hardware import Machine, hardware_of, read_hardware_file
+
+    if wanted is None:
+        return Machine({})
+    if wanted == THIS_MACHINE:
+        return _this_machine(index)
+    is_path = os.sep in wanted or wanted.endswith((".yaml", ".yml"))
+    try:
+        if not is_path:
+            return hardware_of(wanted, index.hardware)
+    except RequestError:
+        if not os.path.isfile(wanted):
+            raise
+    from pathlib import Path
+
+    known = [name.removeprefix("hardware.") for name in index.traits if name.startswith("hardware.")]
+    return read_hardware_file(Path(wanted), index.hardware, known)
+
+
+def _this_machine(index: Index) -> Machine:
+    from solver.traits.live import ask_this_machine
+    from solver.traits.machine import read_machine
+
+    machine = read_machine(ask_this_machine(), index.hardware, "this machine")
+    if machine is None:
+        raise RequestError("hardware auto: the tools of this machine list no GPU; name the machine, such as 8xb200")
+    return machine
