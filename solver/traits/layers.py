@@ -16,6 +16,7 @@ SHARED_WIDTH = (
     "shared_intermediate_size",
     "share_expert_dim",
 )
+LAYERS_AT_MOST = 2000
 SLIDING = {"sliding_attention", "chunked_attention"}
 
 
@@ -48,7 +49,10 @@ def mtp_layers_of(config: Config) -> list[Layer]:
 
 
 def mtp_count(config: Config) -> int:
-    return config.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+    count = config.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+    if not 0 <= count <= LAYERS_AT_MOST:
+        raise config.wrong_type("num_nextn_predict_layers", f"from 0 to {LAYERS_AT_MOST}", count)
+    return count
 
 
 def experts(config: Config) -> int:
@@ -66,6 +70,8 @@ def kinds(config: Config) -> list[tuple[str, str]]:
     if config.value("block_configs"):
         return [searched_block(block) for block in config.array("block_configs") or []]
     count = config.needed("num_hidden_layers", "n_layer", "n_layers")
+    if not 0 < count <= LAYERS_AT_MOST:
+        raise config.wrong_type("num_hidden_layers", f"from 1 to {LAYERS_AT_MOST}", count)
     return list(zip(attention_kinds(config, count), feed_kinds(config, count), strict=True))
 
 

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from solver.errors import RequestError
 from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_shape
 from solver.traits.config import Config, read_config
+from solver.traits.folder import open_folder
 from solver.traits.layers import (
     Layer,
     expert_width,
@@ -18,7 +20,10 @@ from solver.traits.layers import (
     shared_count,
     shared_width,
 )
+from solver.traits.misfit import BROKEN, misfit
 from solver.traits.quantization import ATTENTION, Quantization, quantization_of
+from solver.traits.stored import stored_traits
+from solver.traits.tensors import read_tensors
 from solver.traits.weights import weigh
 
 Values = dict[str, Any]
@@ -29,18 +34,37 @@ FP4 = frozenset({"nvfp4", "mxfp4"})
 def read_checkpoint(directory: Path) -> Values:
     """Trait name without `model.` -> value. Null is a known absence; a name that is missing is unknown.
 
-    Reads config.json and hf_quant_config.json only; code named by `auto_map` is never run. Errors: RequestError with
-    one line for a missing directory, a missing or broken config.json, and values of the wrong type.
+    Reads config.json, hf_quant_config.json, and of weights in safetensors the headers, which go before what shapes
+    give; code named by `auto_map` is never run. Errors: RequestError with one line for a missing directory, a missing
+    or broken file, and values of the wrong type.
     """
-    return traits_of(read_config(directory))
+    folder = open_folder(directory)
+    config = read_config(folder)
+    traits = {**traits_of(config), "id": folder.name}
+    if folder.hub_id:
+        traits["hub_id"] = folder.hub_id
+    tensors = read_tensors(folder)
+    return traits | stored_traits(tensors, *parsed(config), traits) if tensors else traits
 
 
 def traits_of(config: Config) -> Values:
-    """The same from a configuration in memory."""
+    """The same from a configuration in memory, without weights."""
+    try:
+        return assembled(config, *parsed(config))
+    except RequestError:
+        raise
+    except BROKEN:
+        raise misfit(config, lambda changed: assembled(changed, *parsed(changed))) from None
+
+
+def parsed(config: Config) -> tuple[list[Layer], Quantization]:
     layers = layers_of(config)
     if not layers:
         raise config.wrong_type("num_hidden_layers", "at least 1", 0)
-    quantization = quantization_of(config, len(layers))
+    return layers, quantization_of(config, len(layers))
+
+
+def assembled(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
     return {
         **identity(config),
         **shape(config, layers),
