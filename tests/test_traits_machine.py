@@ -97,7 +97,9 @@ def test_support_of_atomics_says_nothing_of_reading() -> None:
 
 
 def test_broken_lines_are_joined() -> None:
-    broken = SWITCHES.replace("    NIC0    CPU", "\nNIC0    CPU").replace("     SYS     PIX     0", "\nSYS     PIX     0")
+    broken = SWITCHES.replace("    NIC0    CPU", "\nNIC0    CPU").replace(
+        "     SYS     PIX     0", "\nSYS     PIX     0"
+    )
     assert read(broken) == read(SWITCHES)
 
 
@@ -188,7 +190,7 @@ def test_a_tool_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 TOPO = SHARED / "facts" / "topo"
 FULL, PCIE = ("nvlink", True), ("pcie", None)
-#: File -> GPUs, link, whether peers may read, NUMA sides, GPUs behind one switch, NVLink groups; as notes.json reads it.
+#: File -> GPUs, link, whether peers may read, NUMA nodes, GPUs behind one switch, NVLink groups; as notes.json says.
 READINGS: dict[str, tuple[int, str | None, bool | None, int | None, list[list[int]], list[list[int]]]] = {
     "pro6000_2_phb": (2, *PCIE, 1, [], []),
     "rtx5090_2_phb_gns": (2, *PCIE, 1, [], []),

@@ -40,7 +40,9 @@ def shard(path: Path, tensors: dict[str, tuple[str, list[int]]], short: int = 0)
 
 
 def index(folder: Path, files: dict[str, str]) -> None:
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": files}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": 1}, "weight_map": files})
+    )
 
 
 def test_headers_give_bytes_parameters_and_the_type_of_the_mtp_layer(tmp_path: Path) -> None:

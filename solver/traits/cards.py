@@ -94,6 +94,8 @@ def _queried(lines: list[str], text: str) -> Iterator[Row]:
     for line in lines:
         cells = [cell.strip() for cell in line.split(",")]
         fields = [cell.partition(" [")[0] for cell in cells]
+        if QUERY.search(line):
+            continue
         if len(cells) > 1 and all(map(FIELD.fullmatch, cells)) and not FIELDS.keys().isdisjoint(fields):
             columns, count = fields, 0
         elif columns and len(cells) == len(columns) and len(cells) > 1:

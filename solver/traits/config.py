@@ -103,7 +103,9 @@ def config_of(directory: Path, top: Json, modelopt: Json | None = None) -> Confi
     known = config_classes()
     for place in (text, top):
         if not isinstance(place.get("model_type"), str | None):
-            raise RequestError(f"{directory / 'config.json'}: model_type must be a text, not {place['model_type']!r:.60}")
+            raise RequestError(
+                f"{directory / 'config.json'}: model_type must be a text, not {place['model_type']!r:.60}"
+            )
     model_type = text.get("model_type") or top.get("model_type")
     defaults = known["fallback"] | known["defaults"].get(model_type, {})
     parsers = known["parsers"].get(top.get("model_type"), {})

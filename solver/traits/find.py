@@ -30,7 +30,7 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
         if entry is not None:
             notes.append(Assumed("model", entry.id, f"a part of {name} is the hub name of this catalogue entry"))
     if entry is not None:
-        return entry.id, {**entry.traits, **_identity(entry)}
+        return entry.id, with_entry(entry, {})
     if wanted is not None:
         from difflib import get_close_matches
 
@@ -41,23 +41,29 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
 
 
 def read_directory(index: Index, name: str) -> dict[str, Any]:
-    """Traits of a checkpoint directory; what only documentation tells comes from the catalogue entry of that name.
-
-    The entry counts only when architecture and quantisation are those of the directory.
-    """
+    """Traits of a checkpoint directory; what only documentation tells comes from the catalogue entry of that name."""
     from pathlib import Path
 
     from solver.traits.model import read_checkpoint
 
     read = read_checkpoint(Path(name))
-    entry = _named_in_path(index, os.path.abspath(name))
+    entry = entry_behind(index, name, read)
+    return read if entry is None else with_entry(entry, read)
+
+
+def entry_behind(index: Index, name: str, read: dict[str, Any]) -> Traits | None:
+    """The entry of the model that a directory is named like, if architecture and quantisation are the same."""
+    entry = index.models.get(index.hub_ids.get(str(read.get("hub_id")).lower(), ""))
+    entry = entry or _named_in_path(index, os.path.abspath(name))
     if entry is None or any(entry.traits.get(k) != read.get(k) for k in ("architecture", "quant_method")):
-        return read
-    return {**entry.traits, **read, **_identity(entry)}
+        return None
+    return entry
 
 
-def _identity(entry: Traits) -> dict[str, Any]:
-    return {"id": entry.id, "family": entry.family, "hub_id": entry.hub_ids[0] if entry.hub_ids else None}
+def with_entry(entry: Traits, read: dict[str, Any]) -> dict[str, Any]:
+    """What was read, and behind it what the catalogue says."""
+    hub_id = entry.hub_ids[0] if entry.hub_ids else None
+    return {**entry.traits, **read, "id": entry.id, "family": entry.family, "hub_id": read.get("hub_id", hub_id)}
 
 
 def _named_in_path(index: Index, name: str) -> Traits | None:

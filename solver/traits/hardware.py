@@ -113,9 +113,7 @@ def read_hardware_file(path: Path, catalogue: Mapping[str, Traits], known: Itera
     return described(read_yaml(text, path), path, catalogue, frozenset(known))
 
 
-def described(
-    file: HardwareFile, path: Path, catalogue: Mapping[str, Traits], known: frozenset[str]
-) -> Machine:
+def described(file: HardwareFile, path: Path, catalogue: Mapping[str, Traits], known: frozenset[str]) -> Machine:
     """The machine that a YAML file describes."""
     if file.gpus < 1 or file.nodes < 1:
         raise RequestError(f"{path}: gpus and nodes must be at least 1")

@@ -9,7 +9,9 @@ from shutil import which
 from solver.errors import RequestError
 
 TIMEOUT_S = 20.0
-QUERY = "--query-gpu=index,name,memory.total,compute_cap,driver_version,pcie.link.gen.max,pcie.link.width.max,power.limit"
+QUERY = (
+    "--query-gpu=index,name,memory.total,compute_cap,driver_version,pcie.link.gen.max,pcie.link.width.max,power.limit"
+)
 NVIDIA = (
     ("nvidia-smi", QUERY, "--format=csv"),
     ("nvidia-smi",),
@@ -28,8 +30,8 @@ def ask_this_machine() -> str:
     questions = NVIDIA if which("nvidia-smi") else AMD if which("rocm-smi") else ()
     if not questions:
         raise RequestError(
-            "hardware auto: neither nvidia-smi nor rocm-smi is on PATH; name the machine (such as 8xb200) or give a file "
-            "with the output of nvidia-smi"
+            "hardware auto: neither nvidia-smi nor rocm-smi is on PATH; name the machine (such as 8xb200) or give a "
+            "file with the output of nvidia-smi"
         )
     answers = [answer(question) for question in questions]
     if not any(answers):

@@ -85,9 +85,13 @@ def _add_cards(found: _Found, cards: Cards, catalogue: Mapping[str, Traits]) -> 
     found.add(found.source, mixed=not same)
     if not same:
         found.add(found.source, gpu=None, names=names, name=", ".join(names))
-        found.notes.append(f"the cards differ ({', '.join(names)}); what must fit on every card is taken from the least")
+        found.notes.append(
+            f"the cards differ ({', '.join(names)}); what must fit on every card is taken from the least"
+        )
     for name in dict.fromkeys(key for values in read for key in values):
-        values = [v.get(name, (None, ""))[0] for v in read]
+        if not all(name in v for v in read):
+            continue
+        values = [v[name][0] for v in read]
         if name in LEAST and None not in values:
             least = values.index(min(values))
             found.add(read[least][name][1], **{name: values[least]})
@@ -190,7 +194,7 @@ def _together(matrix: Matrix, paths: Mapping[Pair, str], kinds: set[str]) -> lis
 
 
 def _numa_sides(matrix: Matrix, paths: Mapping[Pair, str]) -> list[list[int]]:
-    """GPUs by NUMA node: those that say the same node, or whose path stays inside one. Empty where rows leave it open."""
+    """GPUs by NUMA node: those that say the same one, or whose path stays inside it. Empty where rows leave it open."""
     joined: list[Pair] = [pair for pair, path in paths.items() if path in SAME_NODE]
     by_node: dict[str, list[int]] = {}
     for gpu, node in matrix.numa.items():

@@ -29,6 +29,9 @@ from solver.traits.weights import weigh
 Values = dict[str, Any]
 CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 FP4 = frozenset({"nvfp4", "mxfp4"})
+WEIGHED = dict.fromkeys(("attn_in", "replicated_in", "attn_out"), "attention")
+WEIGHED |= {part: part for part in ("indexer", "mlp", "shared", "experts")}
+"""Part of a layer that quantisation can change -> its name in `part_formats`."""
 
 
 def read_checkpoint(directory: Path) -> Values:
@@ -38,13 +41,19 @@ def read_checkpoint(directory: Path) -> Values:
     give; code named by `auto_map` is never run. Errors: RequestError with one line for a missing directory, a missing
     or broken file, and values of the wrong type.
     """
+    _, read, stored = examine(directory)
+    return read | stored
+
+
+def examine(directory: Path) -> tuple[Config, Values, Values]:
+    """The config, the traits that it gives, and those of the headers, which go before."""
     folder = open_folder(directory)
     config = read_config(folder)
     traits = {**traits_of(config), "id": folder.name}
     if folder.hub_id:
         traits["hub_id"] = folder.hub_id
     tensors = read_tensors(folder)
-    return traits | stored_traits(tensors, *parsed(config), traits) if tensors else traits
+    return config, traits, stored_traits(tensors, *parsed(config), traits) if tensors else {}
 
 
 def traits_of(config: Config) -> Values:
@@ -220,6 +229,7 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
         "scale_format": quantization.scale_format,
         "quant_block": quantization.block,
         "quant_group_size": quantization.group_size,
+        "part_formats": part_formats(layers, quantization),
         "kv_cache_quant": quantization.kv_cache,
         "kv_scales_calibrated": quantization.kv_cache is not None,
         "mtp_dtype": None,
@@ -231,8 +241,21 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
         values["dense_fp4_layers"] = bool(dense & FP4)
         values["attention_quantized"] = any(form in packed for part, form in used if part in ATTENTION)
     else:
-        del values["mtp_dtype"]
+        del values["mtp_dtype"], values["part_formats"]
     return values
+
+
+def part_formats(layers: list[Layer], quantization: Quantization) -> dict[str, str]:
+    """Part of the model -> format of its weights; the commonest first where layers differ (`nvfp4, bf16`)."""
+    counted: dict[str, dict[str, int]] = {}
+    for index, layer in enumerate(layers):
+        for part in layer.parts:
+            if part in WEIGHED:
+                kinds = counted.setdefault(WEIGHED[part], {})
+                form = quantization.format(index, part)
+                kinds[form] = kinds.get(form, 0) + 1
+    said = {part: ", ".join(sorted(kinds, key=lambda form: (-kinds[form], form))) for part, kinds in counted.items()}
+    return said | {"head": quantization.head}
 
 
 def long_name(form: str) -> str:

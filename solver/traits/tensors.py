@@ -3,7 +3,7 @@
 The experts of a layer are told apart by a number only and are counted together, since a large checkpoint names several
 hundred thousand of their tensors.
 
-A safetensors file begins with 8 bytes, the length of the header that follows (little end first), then the header as JSON:
+A safetensors file begins with 8 bytes, the length of the header that follows (little end first), then that as JSON:
 name -> dtype, shape, data_offsets. The index names the file of each tensor.
 """
 
@@ -79,8 +79,8 @@ def _files(folder: Folder) -> list[str]:
     missing = [name for name in names if folder.target(name) is None]
     if missing:
         raise RequestError(
-            f"{folder.path}: {len(missing)} of the {len(names)} files that {INDEX} names are not here ({missing[0]}, …); "
-            f"finish the download, or remove the index to go by config.json alone"
+            f"{folder.path}: {len(missing)} of the {len(names)} files that {INDEX} names are not here ({missing[0]}, "
+            f"…); finish the download, or remove the index to go by config.json alone"
         )
     return names
 
