@@ -1,6 +1,6 @@
 """Effective values and traits -> the computed figures that rules and goals name as `estimate.x`, each with its inputs.
 
-What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `memory` and
+What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `fitting` and
 `cost`. A figure is Unknown while something that it needs is, and null where a measured constant does not exist.
 """
 
@@ -91,8 +91,10 @@ NAMES: dict[str, str] = {
     "kv_pool_gib": "memory",
     "state_pool_gib": "memory",
     "kv_tokens": "memory",
+    "state_slots": "memory",
     "requests": "memory",
     "short": "memory",
+    "fitting_tp": "memory",
     "token_latency_us": "layout",
     "pcie_roundtrips_per_token": "layout",
     "draft_latency_ratio": "layout",
@@ -131,7 +133,7 @@ def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
 
 
 class _Memory:
-    """solver/memory.py on one model and machine."""
+    """solver/fitting.py on one model and machine."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -139,7 +141,13 @@ class _Memory:
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         memory = self.memory(arguments)
-        return memory if type(memory) is Unknown else getattr(memory, name)
+        if type(memory) is Unknown:
+            return memory
+        if name == "fitting_tp":
+            from solver.fitting import fitting_tp
+
+            return fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+        return getattr(memory, name)
 
     def memory(self, arguments: dict[str, Any]) -> Any:
         """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
@@ -148,11 +156,16 @@ class _Memory:
             return Unknown(missing)
         key = tuple(arguments.values())
         if key not in self._kept:
-            from solver.memory import Settings, fits
+            from solver.fitting import fits
 
-            given = {k: v for k, v in arguments.items() if v is not None}
-            self._kept[key] = fits(self.facts.model, self.facts.hardware, Settings(**given))
+            self._kept[key] = fits(self.facts.model, self.facts.hardware, _settings(arguments))
         return self._kept[key]
+
+
+def _settings(arguments: dict[str, Any]) -> Any:
+    from solver.fitting import Settings
+
+    return Settings(**{k: v for k, v in arguments.items() if v is not None})
 
 
 def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
