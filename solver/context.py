@@ -102,14 +102,13 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
     )
     reading = place_unknown(store.index, program, reading)
     model_name, model = find_model(store.index, options.model, reading.given.get("model_path"), notes)
-    machine = find_machine(store.index, options.hardware)
-    notes += [Assumed("hardware", str(options.hardware), note) for note in machine.notes]
+    hardware = _hardware(store.index, options.hardware, notes)
     facts = Facts(
         release=release,
         given=reading.given,
         env=read_env(program, launch),
         model=model,
-        hardware=machine.traits,
+        hardware=hardware,
         request={**REQUEST_DEFAULTS, **options.request},
         doubtful=reading.unknown,
         spans=reading.spans,
@@ -130,6 +129,15 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         options.hardware,
         tuple(notes),
     )
+
+
+def _hardware(index: Index, wanted: str | None, notes: list[Assumed]) -> dict[str, Any]:
+    """Traits of the machine, if one is named; what could not be read of it joins the notes."""
+    if wanted is None:
+        return {}
+    machine = find_machine(index, wanted)
+    notes += [Assumed("hardware", wanted, note) for note in machine.notes]
+    return machine.traits
 
 
 def check_context(context: Context) -> Result:
@@ -160,11 +168,15 @@ def _read_text(path: str) -> str:
 
 def machine_cases(index: Index) -> tuple[Case, ...]:
     """The machines that an unknown one could be: each vendor, SM and link of the catalogue once."""
+    from solver.traits.hardware import EQUAL
+
     found: dict[tuple[Any, ...], Case] = {}
     for entry in index.hardware.values():
         traits = {k: entry.traits.get(k) for k in ("vendor", "sm", "gfx", "link")}
+        key = tuple(traits.values())
         label = f"SM{traits['sm']}" if traits["sm"] else str(traits["gfx"] or traits["vendor"])
-        found.setdefault(tuple(traits.values()), Case(f"{label} ({traits['link'] or 'link unknown'})", traits))
+        case = Case(f"{label} ({traits['link'] or 'link unknown'})", {**traits, **EQUAL})
+        found.setdefault(key, case)
     return tuple(sorted(found.values(), key=lambda c: (str(c.hardware["vendor"]), c.hardware["sm"] or 0, c.name)))
 
 

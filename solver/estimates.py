@@ -92,6 +92,7 @@ NAMES: dict[str, str] = {
     "state_pool_gib": "memory",
     "kv_tokens": "memory",
     "state_slots": "memory",
+    "slots_per_request": "memory",
     "requests": "memory",
     "short": "memory",
     "fitting_tp": "memory",

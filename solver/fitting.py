@@ -90,6 +90,7 @@ class Memory(msgspec.Struct, frozen=True):
     state_pool_gib: float
     kv_tokens: int
     state_slots: int
+    slots_per_request: int
     requests: int
 
 
@@ -206,6 +207,7 @@ def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
         state_pool_gib=round(sizes.state_pool, 2),
         kv_tokens=sizes.tokens,
         state_slots=sizes.slots,
+        slots_per_request=settings.slots_per_request,
         requests=by_tokens if by_state is None else min(by_tokens, by_state),
     )
 

@@ -79,16 +79,14 @@ def _named_in_path(index: Index, name: str) -> Traits | None:
 
 
 def find_hardware(index: Index, wanted: str | None) -> dict[str, Any]:
-    """Traits of the machine alone; see `find_machine`."""
-    return find_machine(index, wanted).traits
+    """Traits of the machine alone, none if none is named; see `find_machine`."""
+    return {} if wanted is None else find_machine(index, wanted).traits
 
 
-def find_machine(index: Index, wanted: str | None) -> Machine:
-    """The machine: a catalogue id such as `8xrtx-pro-6000`, a file, `auto` for this one, or nothing known."""
-    from solver.traits.hardware import Machine, hardware_of, read_hardware_file
+def find_machine(index: Index, wanted: str) -> Machine:
+    """The machine: catalogue ids such as `8xrtx-pro-6000`, a file, or `auto` for this one."""
+    from solver.traits.hardware import hardware_of, read_hardware_file
 
-    if wanted is None:
-        return Machine({})
     if wanted == THIS_MACHINE:
         return _this_machine(index)
     is_path = os.sep in wanted or wanted.endswith((".yaml", ".yml"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Values = dict[str, Any]
+Read = tuple[Any, str]
+"""A value and where it was read."""
+LEAST = frozenset({"memory_mib", "memory_gib", "sm", "bandwidth_gbs", "bf16_tflops", "fp8_tflops", "fp4_tflops"})
+LEAST |= {"pcie_gen", "pcie_width", "power_w"}
+"""Traits in which the least card counts, since a launch must run on every one."""
+EQUAL: Values = {"mixed": False, "memory_mib_largest": None}
+"""What is known of a machine whose cards are all of one kind."""
 READ_AT_MOST = 4 * 2**20
 """Bytes of a hardware file; output of the tools is some kilobytes."""
 COUNTED = re.compile(r"(?:(?P<count>\d+)\s*[x*]\s*)?(?P<gpu>\S+)", re.IGNORECASE)
@@ -43,22 +50,70 @@ class HardwareFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 def hardware_of(name: str, catalogue: Mapping[str, Traits]) -> Machine:
-    """The machine that `<gpu>` or `<count>x<gpu>` names; the GPU by id or alias.
+    """The machine that `<gpu>` or `<count>x<gpu>` names, several kinds joined by `+`; each GPU by id or alias.
 
     Errors: RequestError naming the nearest ids for an unknown GPU or a count of 0.
     """
+    kinds = [_counted(part, catalogue) for part in name.split("+")]
+    if len(kinds) > 1:
+        return _mixed(kinds, f"the name {name}")
+    entry, count = kinds[0]
+    return machine_of(entry, {}, count, 1, f"the name {name}")
+
+
+def _counted(name: str, catalogue: Mapping[str, Traits]) -> tuple[Traits, int]:
     match = COUNTED.fullmatch(name.strip())
     if match is None:
         raise RequestError(f"hardware {name!r}: expected <gpu> or <count>x<gpu>, such as 8xb200")
     count = int(match["count"] or 1)
     if count < 1:
         raise RequestError(f"hardware {name!r}: the count must be at least 1")
-    entry = find(match["gpu"], catalogue)
-    return machine_of(entry, {}, count, 1, f"the name {name}")
+    return find(match["gpu"], catalogue), count
+
+
+def _mixed(kinds: list[tuple[Traits, int]], source: str) -> Machine:
+    cards = [entry_traits(entry) for entry, _ in kinds]
+    read = in_common(cards, source)
+    count = sum(count for _, count in kinds)
+    traits = machine_traits({name: value for name, (value, _) in read.items()}, None, count, 1)
+    origins = {name: read.get(name, (None, source))[1] for name in traits}
+    return Machine(traits, origins)
+
+
+def entry_traits(entry: Traits) -> dict[str, Read]:
+    """The traits of a catalogue entry as those of one card."""
+    where = f"catalogue entry {entry.id}"
+    read = {name: (value, where) for name, value in with_memory(entry.traits).items()}
+    return read | {"gpu": (entry.id, where)}
+
+
+def in_common(cards: Sequence[Mapping[str, Read]], source: str) -> dict[str, Read]:
+    """What holds for every card of a machine: traits that all share, and of sizes the least.
+
+    Cards of different kinds have no `gpu`; `names` lists them, and `memory_mib_largest` is known where they differ.
+    """
+    kinds = list(dict.fromkeys((card.get("gpu", (None,))[0], card.get("name", (None,))[0]) for card in cards))
+    found: dict[str, Read] = {"mixed": (len(kinds) > 1, source), "memory_mib_largest": (None, source)}
+    for name in cards[0]:
+        values = [card[name][0] for card in cards if name in card]
+        if len(values) < len(cards):
+            continue
+        if name in LEAST and None not in values:
+            found[name] = cards[values.index(min(values))][name]
+        elif all(value == values[0] for value in values):
+            found[name] = cards[0][name]
+    if len(kinds) > 1:
+        names = [str(name or gpu) for gpu, name in kinds]
+        found |= {"gpu": (None, source), "names": (names, source), "name": (", ".join(names), source)}
+        sizes = [card["memory_mib"][0] for card in cards if "memory_mib" in card]
+        if len(sizes) == len(cards) and len(set(sizes)) > 1:
+            found["memory_mib_largest"] = (max(sizes), source)
+    return found
 
 
 def machine_of(entry: Traits, own: Values, gpus: int, nodes: int, source: str) -> Machine:
     """A machine with GPUs of a catalogue entry; `own` goes before what the entry says."""
+    own = {**EQUAL, **own}
     origins = dict.fromkeys(entry.traits, f"catalogue entry {entry.id}")
     origins |= dict.fromkeys((*own, "gpu", "gpus", "nodes"), source)
     return Machine(machine_traits({**entry.traits, **own}, entry.id, gpus, nodes), origins)
@@ -87,12 +142,18 @@ def nearest(gpu: str, entries: Iterable[Traits]) -> list[str]:
 
 def machine_traits(gpu: Values, gpu_id: str | None, gpus: int, nodes: int) -> Values:
     """One GPU's traits plus the machine's. A single GPU has no link to another one: its `link` is known to be null."""
-    traits = dict(gpu) | {"gpu": gpu_id, "gpus": gpus, "nodes": nodes, "id": f"{gpus}x{gpu_id}" if gpu_id else None}
-    if "memory_mib" not in traits and "memory_gib" in traits:
-        traits["memory_mib"] = int(traits["memory_gib"] * MIB_PER_GIB)
+    own = {"gpu": gpu_id, "gpus": gpus, "nodes": nodes, "id": f"{gpus}x{gpu_id}" if gpu_id else None}
+    traits = with_memory(gpu) | own
     if gpus * nodes == 1:
         traits["link"] = None
     return traits
+
+
+def with_memory(traits: Values) -> Values:
+    """The traits, with the memory in MiB from the nominal one where only that is known."""
+    if "memory_mib" in traits or "memory_gib" not in traits:
+        return dict(traits)
+    return traits | {"memory_mib": int(traits["memory_gib"] * MIB_PER_GIB)}
 
 
 def read_hardware_file(path: Path, catalogue: Mapping[str, Traits], known: Iterable[str] = ()) -> Machine:

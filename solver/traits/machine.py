@@ -9,7 +9,7 @@ from typing import Any
 from solver.errors import RequestError
 from solver.records import Traits
 from solver.traits.cards import Card, Cards, read_cards
-from solver.traits.hardware import Machine, Values, machine_traits
+from solver.traits.hardware import Machine, Read, Values, entry_traits, in_common, machine_traits
 from solver.traits.matrix import Matrix, Pair, groups, read_matrices
 
 TOPOLOGY = "topo -m"
@@ -79,27 +79,12 @@ class _Found:
 
 def _add_cards(found: _Found, cards: Cards, catalogue: Mapping[str, Traits]) -> None:
     kinds = {card: _entry(card, catalogue) for card in cards.cards}
-    names = list(dict.fromkeys(card.name for card in cards.cards if card.name))
-    read = [_traits_of(card, kinds[card]) for card in cards.cards]
-    same = len({entry.id if entry else card.name for card, entry in kinds.items()}) == 1
-    found.add(found.source, mixed=not same)
-    if not same:
-        found.add(found.source, gpu=None, names=names, name=", ".join(names))
-        found.notes.append(
-            f"the cards differ ({', '.join(names)}); what must fit on every card is taken from the least"
-        )
-    for name in dict.fromkeys(key for values in read for key in values):
-        if not all(name in v for v in read):
-            continue
-        values = [v[name][0] for v in read]
-        if name in LEAST and None not in values:
-            least = values.index(min(values))
-            found.add(read[least][name][1], **{name: values[least]})
-        elif all(value == values[0] for value in values):
-            found.add(read[0][name][1], **{name: values[0]})
-    sizes = [v["memory_mib"][0] for v in read if "memory_mib" in v]
-    if len(sizes) == len(read) and len(set(sizes)) > 1:
-        found.add(found.source, memory_mib_largest=max(sizes))
+    read = in_common([_traits_of(card, kinds[card]) for card in cards.cards], found.source)
+    for name, (value, origin) in read.items():
+        found.add(origin, **{name: value})
+    if found.traits["mixed"]:
+        listed = found.traits["name"]
+        found.notes.append(f"the cards differ ({listed}); what must fit on each is taken from the least")
     found.add(found.source, **_stated(cards))
     unknown = [str(card.name) for card, entry in kinds.items() if entry is None and card.name]
     if unknown:
@@ -109,22 +94,16 @@ def _add_cards(found: _Found, cards: Cards, catalogue: Mapping[str, Traits]) -> 
     found.notes += [f"the table cuts the name {name}…; taken for {entry}" for name, entry in cut.items()]
 
 
-LEAST = frozenset({"memory_mib", "memory_gib", "sm", "bandwidth_gbs", "bf16_tflops", "fp8_tflops", "fp4_tflops"})
-LEAST |= {"pcie_gen", "pcie_width", "power_w"}
-
-
 def _stated(cards: Cards) -> Values:
     return {key: value for key, value in (("driver", cards.driver), ("cuda", cards.cuda)) if value is not None}
 
 
-def _traits_of(card: Card, entry: Traits | None) -> dict[str, tuple[Any, str]]:
+def _traits_of(card: Card, entry: Traits | None) -> dict[str, Read]:
     """Trait -> (value, origin) of one card: what was read goes before what the catalogue says."""
     said = {"memory_mib": card.memory_mib, "sm": card.sm, "gfx": card.gfx, "pcie_width": card.pcie_width}
-    values: dict[str, tuple[Any, str]] = {}
+    values: dict[str, Read] = {}
     if entry is not None:
-        where = f"catalogue entry {entry.id}"
-        values = {name: (value, where) for name, value in entry.traits.items()}
-        values["gpu"] = (entry.id, "the card's name")
+        values = entry_traits(entry)
     else:
         amd = bool(card.gfx or (card.name or "").upper().startswith("AMD"))
         values["vendor"] = ("amd" if amd else "nvidia", "the tool that printed it")
