@@ -171,7 +171,7 @@ def machine_cases(index: Index) -> tuple[Case, ...]:
     from solver.traits.hardware import EQUAL
 
     found: dict[tuple[Any, ...], Case] = {}
-    for entry in index.hardware.values():
+    for entry in (e for e in index.hardware.values() if not e.rare):
         traits = {k: entry.traits.get(k) for k in ("vendor", "sm", "gfx", "link")}
         key = tuple(traits.values())
         label = f"SM{traits['sm']}" if traits["sm"] else str(traits["gfx"] or traits["vendor"])

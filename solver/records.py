@@ -190,7 +190,10 @@ class Table(Strict, frozen=True):
 
 
 class Traits(Strict, frozen=True):
-    """A catalogue entry: a model or a GPU with its traits, each group of traits with a source."""
+    """A catalogue entry: a model or a GPU with its traits, each group of traits with a source.
+
+    `rare`: a GPU that a machine which nobody named is not taken for.
+    """
 
     id: str
     traits: dict[str, Any]
@@ -198,6 +201,7 @@ class Traits(Strict, frozen=True):
     aliases: tuple[str, ...] = ()
     hub_ids: tuple[str, ...] = ()
     family: str | None = None
+    rare: bool = False
 
 
 class TraitForm(Strict, frozen=True):

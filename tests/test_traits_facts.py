@@ -167,3 +167,18 @@ def test_parameters_are_within_one_percent_of_the_stated_ones(name: str) -> None
     assert traits["total_params_b"] == pytest.approx(total, rel=0.01)
     if active is not None:
         assert traits["active_params_b"] == pytest.approx(active, rel=0.015)
+
+
+#: Catalogue id -> `total_size` in bytes of the checkpoint's safetensors index, and where it stands.
+INDEX_TOTALS = {
+    "meta-llama-3.1-8b": (16_060_522_496, "https://huggingface.co/meta-llama/Llama-3.1-8B"),
+    "meta-llama-3.1-70b": (141_107_412_992, "https://huggingface.co/meta-llama/Llama-3.1-70B"),
+    "qwen3-8b": (16_381_470_720, "https://huggingface.co/Qwen/Qwen3-8B"),
+    "gpt-oss-120b": (65_248_815_744, "https://github.com/alvarobartt/hf-mem/issues/60"),
+}
+
+
+@pytest.mark.parametrize("name", INDEX_TOTALS)
+def test_weight_bytes_are_within_two_percent_of_the_index(name: str) -> None:
+    total, _ = INDEX_TOTALS[name]
+    assert CATALOGUE[name].traits["weight_gib"] * 2**30 == pytest.approx(total, rel=0.02)

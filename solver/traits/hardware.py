@@ -133,7 +133,7 @@ def find(gpu: str, catalogue: Mapping[str, Traits]) -> Traits:
 
 def nearest(gpu: str, entries: Iterable[Traits]) -> list[str]:
     """Up to five ids, closest spelling first; the whole catalogue when nothing is close."""
-    ids = {name for entry in entries for name in (entry.id, *entry.aliases)}
+    ids = {name for entry in entries for name in (entry.id, *entry.aliases) if not name.startswith("0x")}
     from difflib import get_close_matches  # only a wrong request pays for it
 
     close = get_close_matches(gpu, sorted(ids), n=5, cutoff=0.4)
