@@ -86,9 +86,9 @@ def hardware(index: Index, name: str) -> Inspection:
 
 
 def _print(space: str, found: Inspection, form: str) -> None:
-    from solver.render.data import dumps
-
     if form == "json":
+        from solver.render.data import dumps
+
         print(dumps({space: found.traits, **{k: getattr(found, k) for k in ("origins", "sources", "notes")}}))
         return
     print("\n".join(_lines(space, found)))

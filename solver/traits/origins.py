@@ -6,12 +6,9 @@ Which keys a trait is made of is data (`knowledge/models/trait_keys.json`, in th
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import msgspec
-
-from solver.traits.config import Config, Json
+from solver.traits.config import Config, Json, beside_models
 from solver.traits.quantization import modelopt_section
 
 COMPUTED = "computed from shapes and formats"
@@ -58,5 +55,4 @@ def _places(config: Config, trait: str) -> list[tuple[str, Json]]:
 
 @cache
 def trait_keys() -> dict[str, list[str]]:
-    raw = files("knowledge").joinpath("models/trait_keys.json").read_bytes()
-    return msgspec.json.decode(raw, type=dict[str, list[str]])
+    return beside_models("trait_keys.json")
