@@ -167,7 +167,7 @@ def config_classes() -> Json:
 
 
 def beside_models(name: str) -> Json:
-    """JSON data of the knowledge about configs. Found by the package's path: importlib.resources takes 15 ms to import."""
+    """JSON data of the knowledge about configs, found by the package's path (importlib.resources imports for 15 ms)."""
     import knowledge
 
     raw = (Path(knowledge.__path__[0]) / "models" / name).read_bytes()
