@@ -135,6 +135,12 @@ def test_columns_follow_the_query_where_there_is_no_header() -> None:
     assert (read(text)["gpu"], read(text)["memory_mib"]) == ("h100-sxm", 81559)
 
 
+def test_parts_of_a_divided_card_are_no_cards() -> None:
+    text = "GPU 0: NVIDIA A30 (UUID: GPU-0)\n  MIG 1g.6gb     Device  0: (UUID: MIG-0)\n"
+    machine = read_machine(text, CATALOGUE, "text")
+    assert machine is not None and machine.traits["gpus"] == 1 and "MIG" in machine.notes[0]
+
+
 def test_rocm_smi_is_read() -> None:
     traits = read(ROCM)
     assert (traits["vendor"], traits["gpu"], traits["gpus"], traits["link"]) == ("amd", "mi300x", 2, "xgmi")

@@ -17,6 +17,7 @@ PEERS = "topo -p2p"
 #: Connections from near to far; SOC is what old drivers call SYS.
 PATHS = ("nvlink", "xgmi", "pix", "pxb", "phb", "node", "sys")
 SAME_NODE = frozenset({"pix", "pxb", "phb", "node"})
+MIG = re.compile(r"^\s*MIG \d+g\.", re.MULTILINE)
 AMD_SUFFIX = re.compile(r" (?:OAM|VF|HF|OAM HF)$", re.IGNORECASE)
 
 
@@ -41,6 +42,8 @@ def read_machine(text: str, catalogue: Mapping[str, Traits], source: str) -> Mac
     if matrices and "vendor" not in found.traits:
         amd = any("XGMI" in m.connections.values() for m in matrices)
         found.add(f"{source}, {TOPOLOGY}", vendor="amd" if amd else "nvidia")
+    if MIG.search(text):
+        found.notes.append("the cards are divided (MIG); the memory and count of their parts are not read")
     found.add(source, gpus=max(sizes), nodes=1)
     return found.machine(max(sizes))
 
