@@ -147,6 +147,13 @@ def test_rocm_smi_is_read() -> None:
     assert traits["memory_mib"] == 206141652992 // 2**20
 
 
+@pytest.mark.parametrize("text", [SWITCHES, PAIRS, QUERY, TABLE, ROCM])
+def test_text_that_ends_anywhere_is_read_as_far_as_it_goes(text: str) -> None:
+    for end in range(0, len(text), 7):
+        machine = read_machine(text[:end], CATALOGUE, "text")
+        assert machine is None or machine.traits.get("gpus", 1) > 0
+
+
 @pytest.mark.parametrize("text", ["", "hello, world\n", "NVIDIA GPUs, they said, are dear\n", "X = Self\nGPU0 X PIX\n"])
 def test_text_without_gpus_is_no_machine(text: str) -> None:
     assert read_machine(text, CATALOGUE, "text") is None

@@ -131,6 +131,38 @@ def test_infinity_in_a_config_is_read(tmp_path: Path) -> None:
     assert read_checkpoint(checkpoint(tmp_path, text))["layers"] == 32
 
 
+@pytest.mark.parametrize(
+    ("quantization", "form"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "int4"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "int8"),
+        ({"quant_method": "awq", "bits": 4}, "int4"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        ({"quant_method": "w8a8_int8"}, "int8"),
+        ({"quant_method": "mxfp8"}, "mxfp8"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}}}, "mxfp4"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": [{"dtype": "fp8_e4m3"}]}}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "W4A8_NVFP4_FP8_SOMETHING_NEW"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+    ],
+)
+def test_methods_and_algorithms_give_the_format(tmp_path: Path, quantization: Any, form: str) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | {"quantization_config": quantization}))
+    assert traits["quant_format"] == form
+    assert traits["part_formats"]["mlp"] == form and traits["part_formats"]["head"] == "bf16"
+
+
+def test_groups_that_name_modules_give_parts_their_own_format(tmp_path: Path) -> None:
+    groups = {
+        "experts": {"targets": ["re:.*mlp.experts.*"], "weights": {"num_bits": 4, "type": "int"}},
+        "rest": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float"}},
+    }
+    mixed = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head"]}
+    parts = read_checkpoint(checkpoint(tmp_path, HYBRID | {"quantization_config": mixed}))["part_formats"]
+    assert (parts["experts"], parts["attention"], parts["shared"]) == ("int4", "fp8", "fp8")
+
+
 def test_rope_factor_stretches_the_context_as_the_engine_does(tmp_path: Path) -> None:
     plain = {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}
     assert read_checkpoint(checkpoint(tmp_path, DENSE | plain))["max_context"] == 4 * 131072

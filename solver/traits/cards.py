@@ -12,7 +12,7 @@ from solver.traits.matrix import COLOUR
 
 Row = dict[str, Any]
 LISTED = re.compile(r"GPU (\d+): (.+?) \(UUID:")
-BOX = re.compile(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A)\s+\|\s+[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
+BOX = re.compile(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s+[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
 USED = re.compile(r"(\d+)MiB\s*/\s*(\d+)MiB")
 DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*(\d+(?:\.\d+)+)")
 CUDA = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
