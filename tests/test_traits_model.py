@@ -163,6 +163,32 @@ def test_groups_that_name_modules_give_parts_their_own_format(tmp_path: Path) ->
     assert (parts["experts"], parts["attention"], parts["shared"]) == ("int4", "fp8", "fp8")
 
 
+MAMBA = {"mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "mamba_d_conv": 4}
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "counts", "state", "conv"),
+    [
+        ({"layer_types": ["mamba"] * 28 + ["full"] * 4} | MAMBA, "mamba2", (28, 4), 48 * 64 * 128, 3 * (48 * 64 + 256)),
+        ({"model_type": "falcon_h1"} | MAMBA, "mamba2", (32, 32), 48 * 64 * 128, 3 * (48 * 64 + 256)),
+        ({"layer_group_size": 8}, "lightning", (28, 4), 32 * 128 * 128, 0),
+        ({"layer_group_size": 4, "short_conv_kernel_size": 4}, "kda", (24, 8), 32 * 128 * 128, 3 * 3 * 32 * 128),
+        ({"layer_types": ["conv", "full_attention"] * 16, "conv_L_cache": 3}, "conv", (16, 16), 0, 2 * 4096),
+        (
+            {"layer_types": ["linear_attention", "full_attention"] * 16, "linear_num_heads": 64, "linear_head_dim": 128}
+            | {"linear_conv_kernel_dim": 4},
+            "kda", (16, 16), 64 * 128 * 128, 3 * 3 * 64 * 128,
+        ),
+    ],
+)  # fmt: skip
+def test_recurrent_layers_of_other_families(
+    tmp_path: Path, keys: Any, kind: str, counts: tuple[int, int], state: int, conv: int
+) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | keys))
+    assert (traits["linear_attention"], traits["linear_layers"], traits["full_attention_layers"]) == (kind, *counts)
+    assert (traits["ssm_state_elems"], traits["conv_state_elems"]) == (state, conv)
+
+
 def test_rope_factor_stretches_the_context_as_the_engine_does(tmp_path: Path) -> None:
     plain = {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}
     assert read_checkpoint(checkpoint(tmp_path, DENSE | plain))["max_context"] == 4 * 131072

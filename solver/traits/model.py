@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from solver.errors import RequestError
-from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_shape
+from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
 from solver.traits.config import Config, read_config
 from solver.traits.folder import open_folder
 from solver.traits.layers import (
@@ -119,7 +119,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "v_head_dim": full[2] or head_dim(config),
         "full_head_dim": full[0],
         "full_kv_heads": full[1],
-        "full_attention_layers": kinds.count("full"),
+        "full_attention_layers": kinds.count("full") + kinds.count("parallel"),
         "sliding_layers": sliding,
         "swa_head_dim": swa[0],
         "swa_kv_heads": swa[1],
@@ -189,7 +189,7 @@ def recurrent(config: Config, layers: list[Layer]) -> Values:
     (SGLang 0.5.10, configs/mamba_utils.py, Mamba2StateShape.create). The engine keeps the first in float32
     unless the config's `mamba_ssm_dtype` or a flag says otherwise, the second in bfloat16.
     """
-    count = sum(layer.attention == "linear" for layer in layers)
+    count = sum(layer.attention in ("linear", "parallel") for layer in layers)
     if not count:
         names = ("k_heads", "v_heads", "k_head_dim", "v_head_dim")
         empty = dict.fromkeys([f"linear_{name}" for name in names] + ["linear_attention", "conv_kernel", "ssm_dtype"])
@@ -207,14 +207,6 @@ def recurrent(config: Config, layers: list[Layer]) -> Values:
         "ssm_state_elems": v_heads * v_dim * k_dim,
         "conv_state_elems": max(kernel - 1, 0) * (v_heads * v_dim + 2 * k_heads * k_dim),
     }
-
-
-def linear_kind(config: Config) -> str:
-    if config.value("linear_attn_config"):
-        return "kda"
-    if is_nemotron(config):
-        return "mamba2"
-    return "gdn" if config.value("linear_num_value_heads") else "lightning"
 
 
 def formats(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
