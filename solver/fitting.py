@@ -13,6 +13,7 @@ import msgspec
 from solver.memory import (
     BYTES,
     GIB,
+    compressed_bytes_per_token_per_gpu,
     draft_gib_per_gpu,
     kv_bytes_per_token_per_gpu,
     layer_bytes,
@@ -175,6 +176,8 @@ def divide_pool(model: Values, settings: Settings, rest: float) -> tuple[int, fl
 def pool_cell(model: Values, settings: Settings) -> float:
     """Bytes that a token takes in the pool: sliding layers keep `swa_full_tokens_ratio` of the tokens (SGLang 0.5.10,
     _resolve_hybrid_swa_tokens), and a counted draft adds its layers."""
+    if model.get("compressed_layers"):
+        return compressed_bytes_per_token_per_gpu(model, settings.swa_full_tokens_ratio, settings.drafts, settings.pp)
     cell = kv_bytes_per_token_per_gpu(model, settings.attention_tp, settings.kv_dtype, settings.pp)
     width = BYTES[resolved_kv_dtype(model, settings.kv_dtype)]
     full, sliding = layer_bytes(model, settings.attention_tp, width)
@@ -186,8 +189,7 @@ def pool_cell(model: Values, settings: Settings) -> float:
 
 
 def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
-    split = settings.attention_tp
-    cell = kv_bytes_per_token_per_gpu(model, split, settings.kv_dtype, settings.pp)
+    split, cell = settings.attention_tp, pool_cell(model, settings)
     per_request = state_bytes_per_request(
         model, split, settings.slots_per_request, settings.draft_tokens, settings.ssm_dtype, settings.pp
     )

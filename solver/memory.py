@@ -42,13 +42,33 @@ def kv_bytes_per_token_per_gpu(model: Values, tp: int, kv_dtype: str = "auto", p
     Attention with heads: layers x max(1, kv heads / tp) x (key size + value size) x bytes, over full-attention layers
     and, in models with windows, sliding layers. Latent attention: layers x (rank + rope) on every rank, and per sparse
     layer one FP8 index key with a float32 scale per 128 (SGLang 0.5.10, model_runner_kv_cache_mixin.py,
-    get_cell_size_per_token). Recurrent layers cost nothing here. For DeepSeek V4 (sparse_attention csa), whose cache
-    holds compressed tokens, the result is an upper bound.
+    get_cell_size_per_token). Recurrent layers cost nothing here.
     """
     width = BYTES[resolved_kv_dtype(model, kv_dtype)]
     full, sliding = layer_bytes(model, tp, width)
     full_layers, sliding_layers = stage(model["full_attention_layers"], pp), stage(model.get("sliding_layers") or 0, pp)
     return full * full_layers + sliding * sliding_layers
+
+
+def compressed_bytes_per_token_per_gpu(model: Values, window_share: float, drafting: bool, pp: int = 1) -> float:
+    """Bytes that one token costs where layers keep compressed tokens (DeepSeek V4), on every rank.
+
+    A token is (key size - rope) in FP8, rope in BF16 and 8 bytes of scales. Each layer keeps `window_share` of the
+    tokens as they are; a layer of ratio r one in r of all, and a ring of float32 states that are not yet pressed (8
+    or 128 of them a window, twice as many when drafting). Layers of ratio 4 have the indexer's key in the same way
+    (SGLang 0.5.14, pool_configurator.py, DSV4PoolConfigurator).
+    """
+    head, rope, index = model["full_head_dim"], model["qk_rope_head_dim"], model["index_head_dim"]
+    token = head - rope + 2 * rope + 8
+    total = window_share * token * model["layers"]
+    for name, count in model["compressed_layers"].items():
+        ratio = int(name)
+        overlap = 2 if ratio == 4 else 1
+        ring = overlap * ratio * (2 if drafting else 1) / model["compress_window"]
+        states = 2 * overlap * 4 * (head + (index if ratio == 4 else 0))
+        keys = (token + (index + index // 128 * 4 if ratio == 4 else 0)) / ratio
+        total += count * (keys + window_share * ring * states)
+    return float(total / pp * (1 + (1 / model["layers"] if drafting else 0)))
 
 
 def resolved_kv_dtype(model: Values, kv_dtype: str) -> str:

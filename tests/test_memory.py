@@ -9,6 +9,7 @@ import pytest
 
 from solver.knowledge import load
 from solver.memory import (
+    compressed_bytes_per_token_per_gpu,
     draft_gib_per_gpu,
     kv_bytes_per_token_per_gpu,
     state_bytes,
@@ -33,6 +34,17 @@ def test_latent_attention_is_whole_on_every_rank() -> None:
     latent = model("deepseek-v3")
     assert kv_bytes_per_token_per_gpu(latent, 8) == kv_bytes_per_token_per_gpu(latent, 1) == 61 * (512 + 64) * 2
     assert kv_bytes_per_token_per_gpu(model("deepseek-v3.2"), 8, "bf16") == 61 * ((512 + 64) * 2 + 128 + 4)
+
+
+def test_compressed_tokens_cost_a_fraction_and_their_states() -> None:
+    """DeepSeek V4 Pro: 61 layers, 30 press 4 tokens into one and 31 press 128; a tenth is kept for the windows."""
+    token = 448 + 2 * 64 + 8
+    kept = 0.1 * token * 61
+    fours = 30 * (token / 4 + (128 + 4) / 4 + 0.1 * 8 / 128 * 4 * (512 + 128) * 4)
+    many = 31 * (token / 128 + 0.1 * 128 / 128 * 2 * 512 * 4)
+    cost = compressed_bytes_per_token_per_gpu(model("deepseek-v4-pro"), 0.1, drafting=False)
+    assert cost == pytest.approx(kept + fours + many)
+    assert compressed_bytes_per_token_per_gpu(model("deepseek-v4-pro"), 0.1, drafting=True) > 1.5 * cost
 
 
 def test_a_declared_fp8_cache_halves_the_tokens_cost() -> None:

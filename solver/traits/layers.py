@@ -24,7 +24,7 @@ SLIDING = {"sliding_attention", "chunked_attention"}
 class Layer(msgspec.Struct, frozen=True):
     """What one layer is made of, and its parameters by part.
 
-    `attention`: full, sliding, linear, parallel (full and linear side by side) or none; `feed`: dense, moe, both or none.
+    `attention`: full, sliding, linear, parallel (full and linear at once) or none; `feed`: dense, moe, both or none.
     Parts: attn_in (projections before attention), replicated_in (those that every GPU holds whole), attn_out (the one
     after), indexer (sparse attention's own), state (convolution and decay), mlp, shared, experts, router, norm.
     """

@@ -128,6 +128,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "mla": latent,
         **{key: config.integer(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim")},
         "sparse_attention": sparse_attention(config),
+        **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
         "intermediate": config.integer("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
         "vocab": config.needed("vocab_size"),
@@ -147,6 +148,17 @@ def sparse_attention(config: Config) -> str | None:
     if config.value("index_topk"):
         return "dsa"
     return "block" if config.table("sparse_attention_config").get("use_sparse_attention") else None
+
+
+def compressed(config: Config, count: int) -> Values:
+    """Layers of DeepSeek V4 by how many tokens they press into one, and the window that they keep as it is."""
+    ratios = [ratio for ratio in (config.array("compress_ratios") or ())[:count] if ratio]
+    if not ratios:
+        return {"compressed_layers": None, "compress_window": None}
+    return {
+        "compressed_layers": {str(r): ratios.count(r) for r in sorted(set(ratios))},
+        "compress_window": window(config),
+    }
 
 
 def context(config: Config) -> int:
