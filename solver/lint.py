@@ -172,6 +172,9 @@ def run_example(store: Store, example: Example) -> tuple[Launch, Result, Any]:
     launch = read_argv(shlex.split(example.args), env=example.env)
     options = Options(model=example.model, hardware=example.hardware, engine_version=example.release)
     context = build(store, launch, options)
+    if example.machine:
+        facts = msgspec.structs.replace(context.facts, hardware={**context.facts.hardware, **example.machine})
+        context = msgspec.structs.replace(context, facts=facts)
     return launch, check_context(context), context
 
 

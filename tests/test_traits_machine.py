@@ -75,7 +75,7 @@ def test_switches_numa_sides_and_paths_are_read_between_prompts_and_legend() -> 
     traits = read(SWITCHES)
     assert (traits["gpus"], traits["link"], traits["path"]) == (4, "pcie", "sys")
     assert traits["pcie_switches"] == [[0, 1]] and traits["pcie_switch_trees"] == [[0, 1, 2]]
-    assert traits["numa_groups"] == [[0, 1, 2], [3]] and "p2p" not in traits
+    assert traits["numa_groups"] == [[0, 1, 2], [3]] and traits["p2p"] is None
 
 
 def test_nvlink_pairs_are_groups_but_no_link_of_the_machine() -> None:
@@ -92,7 +92,7 @@ def test_a_mesh_lets_peers_read_unless_a_matrix_says_otherwise() -> None:
 
 def test_support_of_atomics_says_nothing_of_reading() -> None:
     atomics = "$ nvidia-smi topo -p2p a\n \tGPU0\tGPU1\n GPU0\tX\tNS\n GPU1\tNS\tX\n"
-    assert "p2p" not in read(PAIRS + atomics)
+    assert read(PAIRS + atomics)["p2p"] is None
     assert read(PAIRS + atomics.replace("-p2p a", "-p2p r"))["p2p"] is False
 
 
@@ -107,6 +107,12 @@ def test_cut_rows_are_said_and_the_rest_is_used() -> None:
     machine = read_machine(PAIRS[: PAIRS.index("GPU2\tPHB")], CATALOGUE, "text")
     assert machine is not None and machine.traits["gpus"] == 4 and machine.traits["link"] == "pcie"
     assert "GPU2, GPU3 are cut" in machine.notes[0]
+
+
+def test_the_topology_goes_before_the_catalogue() -> None:
+    cards = "GPU 0: NVIDIA H200 (UUID: GPU-0)\nGPU 1: NVIDIA H200 (UUID: GPU-1)\n"
+    assert read(cards)["link"] == "nvlink"
+    assert read(cards + "\n\tGPU0\tGPU1\nGPU0\t X \tNODE\nGPU1\tNODE\t X \n")["link"] == "pcie"
 
 
 def test_different_cards_give_what_fits_on_each() -> None:

@@ -20,8 +20,8 @@ Read = tuple[Any, str]
 LEAST = frozenset({"memory_mib", "memory_gib", "sm", "bandwidth_gbs", "bf16_tflops", "fp8_tflops", "fp4_tflops"})
 LEAST |= {"pcie_gen", "pcie_width", "power_w"}
 """Traits in which the least card counts, since a launch must run on every one."""
-EQUAL: Values = {"mixed": False, "memory_mib_largest": None}
-"""What is known of a machine whose cards are all of one kind."""
+EQUAL: Values = {"mixed": False, "memory_mib_largest": None, "p2p": None}
+"""What holds of a machine of which only the one kind of its cards is known."""
 READ_AT_MOST = 4 * 2**20
 """Bytes of a hardware file; output of the tools is some kilobytes."""
 COUNTED = re.compile(r"(?:(?P<count>\d+)\s*[x*]\s*)?(?P<gpu>\S+)", re.IGNORECASE)
@@ -93,7 +93,8 @@ def in_common(cards: Sequence[Mapping[str, Read]], source: str) -> dict[str, Rea
     Cards of different kinds have no `gpu`; `names` lists them, and `memory_mib_largest` is known where they differ.
     """
     kinds = list(dict.fromkeys((card.get("gpu", (None,))[0], card.get("name", (None,))[0]) for card in cards))
-    found: dict[str, Read] = {"mixed": (len(kinds) > 1, source), "memory_mib_largest": (None, source)}
+    found: dict[str, Read] = {name: (value, source) for name, value in EQUAL.items()}
+    found["mixed"] = (len(kinds) > 1, source)
     for name in cards[0]:
         values = [card[name][0] for card in cards if name in card]
         if len(values) < len(cards):

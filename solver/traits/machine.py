@@ -31,11 +31,11 @@ def read_machine(text: str, catalogue: Mapping[str, Traits], source: str) -> Mac
     found = _Found(source)
     if not cards.cards and not matrices:
         return _without_gpus(found, cards)
-    if cards.cards:
-        _add_cards(found, cards, catalogue)
     _add_peers(found, [m for m in matrices if m.peers])
     for matrix in [m for m in matrices if not m.peers][-1:]:
         _add_topology(found, matrix)
+    if cards.cards:
+        _add_cards(found, cards, catalogue)
     sizes = {len(cards.cards), *(len(m.gpus) for m in matrices)} - {0}
     if len(sizes) > 1:
         found.notes.append(f"the outputs disagree on the number of GPUs ({', '.join(map(str, sorted(sizes)))})")
@@ -44,7 +44,7 @@ def read_machine(text: str, catalogue: Mapping[str, Traits], source: str) -> Mac
         found.add(f"{source}, {TOPOLOGY}", vendor="amd" if amd else "nvidia")
     if MIG.search(text):
         found.notes.append("the cards are divided (MIG); the memory and count of their parts are not read")
-    found.add(source, gpus=max(sizes), nodes=1)
+    found.add(source, gpus=max(sizes), nodes=1, p2p=None)
     return found.machine(max(sizes))
 
 
