@@ -20,6 +20,9 @@ DRAFT_METHOD = "mtp"
 SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 """Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
 
+SILENT = frozenset({"states_short"})
+"""Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
+
 Names = tuple[tuple[str, str], ...]
 
 
@@ -66,7 +69,8 @@ class Figure:
 
     def __call__(self, state: Any) -> Any:
         arguments = self.arguments(state)
-        return arguments if type(arguments) is Unknown else self.compute(arguments)
+        value = arguments if type(arguments) is Unknown else self.compute(arguments)
+        return None if type(value) is Unknown and self._name in SILENT else value
 
     def compute(self, arguments: dict[str, Any]) -> Any:
         """The figure for known arguments; null where they describe no layout."""
@@ -92,6 +96,7 @@ NAMES: dict[str, str] = {
     "state_pool_gib": "memory",
     "kv_tokens": "memory",
     "state_slots": "memory",
+    "states_short": "memory",
     "slots_per_request": "memory",
     "requests": "memory",
     "short": "memory",

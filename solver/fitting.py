@@ -76,7 +76,8 @@ class Memory(msgspec.Struct, frozen=True):
     """What one GPU holds, in GiB, and what that serves. `fits` is the verdict, `short` says what is too large.
 
     `need_gib`: weights, draft, and states and cache of what must find room; `reserve_gib`: what `mem_fraction_static`
-    leaves to activations, CUDA graphs and, where it is not counted, the draft.
+    leaves to activations, CUDA graphs and, where it is not counted, the draft; `states_short`: not one request finds
+    its recurrent states.
     """
 
     fits: bool
@@ -92,6 +93,7 @@ class Memory(msgspec.Struct, frozen=True):
     kv_tokens: int
     state_slots: int
     slots_per_request: int
+    states_short: bool
     requests: int
 
 
@@ -210,6 +212,7 @@ def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
         kv_tokens=sizes.tokens,
         state_slots=sizes.slots,
         slots_per_request=settings.slots_per_request,
+        states_short=bool(per_request) and sizes.weights < sizes.static and sizes.slots < settings.slots_per_request,
         requests=by_tokens if by_state is None else min(by_tokens, by_state),
     )
 
