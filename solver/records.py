@@ -111,15 +111,15 @@ class Fix(Strict, frozen=True):
 class Example(Strict, frozen=True):
     """A launch on which a rule must fire (`fail`) or stay silent (`pass`).
 
-    `machine` has hardware traits that differ from those of `hardware`. `todo: true` marks a known gap: the example must
-    not yet behave, and the lint says when it does.
+    `traits` (`hardware.p2p: false`) go before those of `model` and `hardware`. `todo: true` marks a known gap: the
+    example must not yet behave, and the lint says when it does.
     """
 
     release: str
     args: str = ""
     model: str | None = None
     hardware: str | None = None
-    machine: dict[str, Any] = {}
+    traits: dict[str, Any] = {}
     env: dict[str, str] = {}
     todo: bool = False
 

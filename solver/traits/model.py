@@ -237,6 +237,7 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
         "kv_cache_quant": quantization.kv_cache,
         "kv_scales_calibrated": quantization.kv_cache is not None,
         "mtp_dtype": None,
+        "mtp_in_checkpoint": None,
     }
     if mtp_count(config):
         values["mtp_dtype"] = long_name(quantization.mtp or quantization.default)
