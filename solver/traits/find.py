@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from solver.traits.hardware import Machine
 
 THIS_MACHINE = "auto"
+NOTHING_READ = {"mtp_in_checkpoint": None}
+"""What is known of a model that is neither here nor in the catalogue: none of its files was read."""
 
 
 def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]) -> tuple[str | None, dict[str, Any]]:
@@ -37,7 +39,7 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
         near = get_close_matches(wanted.lower(), [*index.models, *index.hub_ids], 3, 0.4)
         hint = f"; near are {', '.join(near)}" if near else ""
         raise RequestError(f"unknown model {wanted!r}: no directory and no catalogue id{hint}")
-    return name, {}
+    return name, dict(NOTHING_READ)
 
 
 def read_directory(index: Index, name: str) -> dict[str, Any]:
