@@ -141,6 +141,24 @@ def test_columns_follow_the_query_where_there_is_no_header() -> None:
     assert (read(text)["gpu"], read(text)["memory_mib"]) == ("h100-sxm", 81559)
 
 
+REPORT = """
+Python: 3.12.3 (main)
+GPU 0,1: NVIDIA GeForce RTX 4090
+GPU 0,1 Compute Capability: 8.9
+CUDA Driver Version: 550.54.15
+NVIDIA Topology: 	GPU0	GPU1	CPU Affinity	NUMA Affinity	GPU NUMA ID
+GPU0	 X 	PHB	0-31	0		N/A
+GPU1	PHB	 X 	0-31	0		N/A
+
+Hypervisor vendor: KVM
+"""
+
+
+def test_the_engines_own_environment_report_is_read() -> None:
+    traits = read(REPORT)
+    assert (traits["id"], traits["sm"], traits["driver"], traits["path"]) == ("2xrtx-4090", 89, "550.54.15", "phb")
+
+
 def test_parts_of_a_divided_card_are_no_cards() -> None:
     text = "GPU 0: NVIDIA A30 (UUID: GPU-0)\n  MIG 1g.6gb     Device  0: (UUID: MIG-0)\n"
     machine = read_machine(text, CATALOGUE, "text")

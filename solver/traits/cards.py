@@ -11,10 +11,11 @@ import msgspec
 from solver.traits.matrix import COLOUR
 
 Row = dict[str, Any]
-LISTED = re.compile(r"GPU (\d+): (.+?) \(UUID:")
+LISTED = re.compile(r"GPU ([\d,]+): (.+?)( \(UUID:.*)?$")
+CAPABILITY = re.compile(r"GPU ([\d,]+) Compute Capability: (\d+\.\d)$")
 BOX = re.compile(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s+[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
 USED = re.compile(r"(\d+)MiB\s*/\s*(\d+)MiB")
-DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*(\d+(?:\.\d+)+)")
+DRIVER = re.compile(r"(?:[Dd]river|KMD) [Vv]ersion:\s*(\d+(?:\.\d+)+)")
 CUDA = re.compile(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)")
 QUERY = re.compile(r"--query-gpu[= ]([\w.,]+)")
 FIELD = re.compile(r"[a-z_]+(?:[._][a-z_]+)*(?: \[\w+\])?")
@@ -156,10 +157,16 @@ def _capability(cell: str | None) -> int | None:
 
 
 def _listed(lines: Iterable[str]) -> Iterator[Row]:
-    """`nvidia-smi -L`."""
+    """`nvidia-smi -L`, and the environment reports of SGLang and vLLM, which name equal cards in one line."""
     for line in lines:
-        if match := LISTED.match(line):
-            yield {"index": int(match[1]), "name": match[2]}
+        if match := CAPABILITY.match(line):
+            yield from ({"index": index, "sm": _capability(match[2])} for index in _indexes(match[1]))
+        elif (match := LISTED.match(line)) and (match[3] or NAME.fullmatch(match[2])):
+            yield from ({"index": index, "name": match[2]} for index in _indexes(match[1]))
+
+
+def _indexes(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part]
 
 
 def _boxed(lines: Iterable[str]) -> Iterator[Row]:

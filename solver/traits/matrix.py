@@ -14,7 +14,7 @@ rows may be cut or missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -26,6 +26,8 @@ CONNECTION = re.compile(r"NV\d+|PIX|PXB|PHB|NODE|SOC|SYS|XGMI|PCIE")
 PEER = frozenset({"OK", "NS", "CNS", "GNS", "TNS", "DR", "U", "True", "False"})
 ALLOWED = frozenset({"OK", "True"})
 OTHER_P2P = re.compile(r"topo\s+-p2p\s+(?:n|a)\b|topo\s+--p2p_status\s+(?:n|a)\b")
+TITLE = re.compile(r"^\s*(?:NVIDIA|GPU) Topology:")
+"""What environment reports put before the header of the matrix, on its line."""
 AFFINITY = frozenset({"CPU", "NUMA", "GPU"})
 REST = re.compile(r"[\d,\-]+(?:N/A)?|N/A")
 
@@ -112,8 +114,9 @@ def read_matrices(text: str) -> list[Matrix]:
     return [matrix for matrix in found if matrix.connections or matrix.peers or len(matrix.gpus) == 1]
 
 
-def _lines(text: str) -> Iterable[str]:
-    return (COLOUR.sub("", line).replace("GPU NUMA ID", "").strip(" \t>|") for line in text.splitlines())
+def _lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield TITLE.sub("", COLOUR.sub("", line)).replace("GPU NUMA ID", "").strip(" \t>|")
 
 
 def _header(words: list[str]) -> tuple[list[str], str]:
