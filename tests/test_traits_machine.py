@@ -125,6 +125,11 @@ def test_a_cut_name_is_told_by_memory_and_power() -> None:
     traits = read(TABLE)
     assert (traits["gpu"], traits["gpus"], traits["cuda"]) == ("rtx-pro-6000-maxq", 2, "13.0")
     assert read(TABLE.replace("300W", "600W"))["gpu"] == "rtx-pro-6000-server"
+    assert read(TABLE.replace("300W", "450W"))["sm"] == 120
+
+
+def test_what_the_machine_says_goes_before_what_the_catalogue_assumes() -> None:
+    assert read(TABLE.replace("CUDA Version: 13.0", "CUDA Version: 12.8"))["cuda"] == "12.8"
 
 
 def test_an_unknown_card_has_what_the_text_says() -> None:

@@ -81,6 +81,7 @@ class _Found:
 
 
 def _add_cards(found: _Found, cards: Cards, catalogue: Mapping[str, Traits]) -> None:
+    found.add(found.source, **_stated(cards))
     kinds = {card: _entry(card, catalogue) for card in cards.cards}
     read = in_common([_traits_of(card, kinds[card]) for card in cards.cards], found.source)
     for name, (value, origin) in read.items():
@@ -88,7 +89,6 @@ def _add_cards(found: _Found, cards: Cards, catalogue: Mapping[str, Traits]) -> 
     if found.traits["mixed"]:
         listed = found.traits["name"]
         found.notes.append(f"the cards differ ({listed}); what must fit on each is taken from the least")
-    found.add(found.source, **_stated(cards))
     unknown = [str(card.name) for card, entry in kinds.items() if entry is None and card.name]
     if unknown:
         listed = ", ".join(dict.fromkeys(unknown))
@@ -134,9 +134,10 @@ def _entry(card: Card, catalogue: Mapping[str, Traits]) -> Traits | None:
             return entry
     if not card.cut:
         return None
-    said = {"memory_mib": card.memory_mib, "power_w": card.power_w}
     near = [e for e in catalogue.values() if str(e.traits.get("name", "")).lower().startswith(name)]
-    return next((e for e in near if all(v in (None, e.traits.get(k, v)) for k, v in said.items())), None)
+    near = [e for e in near if card.memory_mib in (None, e.traits.get("memory_mib", card.memory_mib))]
+    by_power = [e for e in near if e.traits.get("power_w") == card.power_w]  # a limit may have been lowered by hand
+    return next(iter(by_power or near), None)
 
 
 # ------------------------------------------------------------------ topology
