@@ -90,9 +90,11 @@ def cache(root: Path, revisions: tuple[str, ...] = ("0a1b",)) -> Path:
     repository = root / "models--some--Model-FP8"
     (repository / "blobs").mkdir(parents=True)
     (repository / "blobs" / "c0ffee").write_text(json.dumps(DENSE))
+    shard(repository / "blobs" / "beef", {"lm_head.weight": ("BF16", [4096, 65536])})
     for revision in revisions:
         (repository / "snapshots" / revision).mkdir(parents=True)
         (repository / "snapshots" / revision / "config.json").symlink_to("../../blobs/c0ffee")
+        (repository / "snapshots" / revision / "model.safetensors").symlink_to("../../blobs/beef")
     return repository
 
 
@@ -101,6 +103,7 @@ def test_the_hub_cache_is_read_through_its_links(tmp_path: Path) -> None:
     for place in (repository, repository / "snapshots" / "0a1b"):
         traits = read_checkpoint(place)
         assert (traits["id"], traits["hub_id"], traits["layers"]) == ("Model-FP8", "some/Model-FP8", 32)
+        assert traits["weight_gib"] == 0.5
     with pytest.raises(RequestError, match="a hub cache; give one of models--some--Model-FP8"):
         read_checkpoint(tmp_path)
 
@@ -124,6 +127,17 @@ def test_no_link_is_followed_out_of_the_checkpoint(tmp_path: Path) -> None:
     linked = tmp_path / "linked"
     linked.symlink_to(checkpoint(cache(tmp_path) / "snapshots" / "0a1b" / "..", DENSE))
     assert read_checkpoint(linked)["layers"] == 32  # the directory itself may be a link: it was asked for
+
+
+def test_weights_that_lie_elsewhere_are_left_alone(tmp_path: Path) -> None:
+    inside = tmp_path / "checkpoint"
+    inside.mkdir()
+    computed = read_checkpoint(checkpoint(inside, DENSE))
+    shard(tmp_path / "elsewhere.safetensors", TENSORS)
+    (inside / "model.safetensors").symlink_to(tmp_path / "elsewhere.safetensors")
+    assert read_checkpoint(inside) == computed
+    index(inside, {"a": "model.safetensors"})
+    assert read_checkpoint(inside) == computed
 
 
 def claim(path: Path, length: int) -> None:

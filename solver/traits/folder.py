@@ -31,6 +31,10 @@ class Folder(msgspec.Struct, frozen=True):
         """What the checkpoint is called: its name on the hub, else the directory's."""
         return self.hub_id.rpartition("/")[2] if self.hub_id else self.path.name
 
+    def holds(self, name: str) -> bool:
+        """Whether a file, if it is there, lies in the checkpoint and is no link out of it."""
+        return Path(os.path.realpath(self.path / name)).is_relative_to(self.within)
+
     def target(self, name: str) -> Path | None:
         """The real place of a file of this folder; None if it is not there.
 
@@ -44,7 +48,7 @@ class Folder(msgspec.Struct, frozen=True):
             return None
         except OSError as error:
             raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
-        if not real.is_relative_to(self.within):
+        if not self.holds(name):
             raise RequestError(f"{path}: a link to {real}, outside the checkpoint; copy the file or give its directory")
         if not S_ISREG(mode):
             raise RequestError(f"{path}: no regular file")

@@ -51,7 +51,7 @@ Tensors = dict[str, Tensor]
 
 
 def read_tensors(folder: Folder) -> Tensors | None:
-    """Every tensor of the checkpoint; None when the directory holds no safetensors, or only links out of it.
+    """Every tensor of the checkpoint; None when the directory holds no safetensors, or some of them are links out of it.
 
     Errors: RequestError for a broken index, files that the index names and that are not there, and a header that is
     cut, no JSON, or claims more than the format allows or the file has.
@@ -66,9 +66,12 @@ def read_tensors(folder: Folder) -> Tensors | None:
 
 
 def _files(folder: Folder) -> list[str]:
+    if not folder.holds(INDEX):
+        return []
     raw = folder.read(INDEX, INDEX_AT_MOST_MIB)
     if raw is None:
-        return sorted(p.name for p in folder.path.glob("*.safetensors") if not p.name.startswith("consolidated"))
+        names = sorted(p.name for p in folder.path.glob("*.safetensors") if not p.name.startswith("consolidated"))
+        return names if all(map(folder.holds, names)) else []
     try:
         names = sorted(set(msgspec.json.decode(raw, type=Index).weight_map.values()))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -76,6 +79,8 @@ def _files(folder: Folder) -> list[str]:
     strange = [name for name in names if "/" in name or name.startswith(".")]
     if strange:
         raise RequestError(f"{folder.path / INDEX}: names {strange[0]!r}, which is no file of this directory")
+    if not all(map(folder.holds, names)):
+        return []
     missing = [name for name in names if folder.target(name) is None]
     if missing:
         raise RequestError(
