@@ -51,7 +51,7 @@ Tensors = dict[str, Tensor]
 
 
 def read_tensors(folder: Folder) -> Tensors | None:
-    """Every tensor of the checkpoint; None when the directory holds no safetensors, or some of them are links out of it.
+    """Every tensor of the checkpoint; None when the directory holds no safetensors, or some are links out of it.
 
     Errors: RequestError for a broken index, files that the index names and that are not there, and a header that is
     cut, no JSON, or claims more than the format allows or the file has.
