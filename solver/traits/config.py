@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -152,6 +151,8 @@ def decode(raw: bytes, path: Path) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
+    import json  # few files need it, and it takes as long to import as most take to read
+
     try:
         return json.loads(raw)
     except json.JSONDecodeError as error:
