@@ -1,18 +1,18 @@
 """Effective values and traits -> the computed figures that rules and goals name as `estimate.x`, each with its inputs.
 
-What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `memory` and
+What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `fitting` and
 `cost`. A figure is Unknown while something that it needs is, and null where a measured constant does not exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts
+from solver.facts import Facts, State, gatherer
 from solver.index import Index
 from solver.nodes import Node, names_in
 
@@ -21,34 +21,53 @@ DRAFT_METHOD = "mtp"
 SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 """Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
 
+SILENT = frozenset({"states_short"})
+"""Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
+
 Names = tuple[tuple[str, str], ...]
 
 
 class Expressions:
     """The arguments of one formula in one release; what they need is made when it is first asked for."""
 
-    def __init__(self, nodes: Mapping[str, Node], tables: dict[str, Any]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], program: Program) -> None:
         self.nodes = nodes
-        self._tables = tables
+        self._program = program
+        self._worked_out: tuple[Hashable, Any] = (None, None)
 
     @cached_property
     def evaluators(self) -> dict[str, Evaluator]:
-        return {argument: evaluator(node, self._tables) for argument, node in self.nodes.items()}
+        return {argument: evaluator(node, self._program.tables) for argument, node in self.nodes.items()}
 
     @cached_property
     def inputs(self) -> Names:
         return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
 
+    @cached_property
+    def gather(self) -> Callable[[Any], Hashable]:
+        """Gets the values of `inputs` from the spaces of a state."""
+        return gatherer(self.inputs, self._program)
+
+    def arguments(self, state: State, inputs: Hashable) -> Any:
+        """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
+        if self._worked_out[0] != inputs:
+            values = {name: run(state) for name, run in self.evaluators.items()}
+            unknown = [v for v in values.values() if type(v) is Unknown]
+            names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
+            self._worked_out = (inputs, Unknown(names) if unknown else values)
+        return self._worked_out[1]
+
 
 class Figure:
     """One computed figure: callable on a state, with the expressions of its arguments and the facts they look at."""
 
-    __slots__ = ("_expressions", "_kept", "_name", "formula")
+    __slots__ = ("_expressions", "_kept", "_name", "_values", "formula")
 
     def __init__(self, name: str, expressions: Expressions, formula: Any) -> None:
         self._name = name
         self._expressions = expressions
         self._kept: dict[tuple[Any, ...], Any] = {}
+        self._values: dict[Hashable, Any] = {}
         self.formula = formula
 
     @property
@@ -59,15 +78,24 @@ class Figure:
     def inputs(self) -> Names:
         return self._expressions.inputs
 
-    def arguments(self, state: Any) -> Any:
+    def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown."""
-        values = {name: run(state) for name, run in self._expressions.evaluators.items()}
-        unknown = [v for v in values.values() if type(v) is Unknown]
-        return Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
+        return self._expressions.arguments(state, self._expressions.gather(state.spaces))
 
-    def __call__(self, state: Any) -> Any:
-        arguments = self.arguments(state)
-        return arguments if type(arguments) is Unknown else self.compute(arguments)
+    def __call__(self, state: State) -> Any:
+        inputs = self._expressions.gather(state.spaces)
+        try:
+            return self._values[inputs]
+        except KeyError:
+            value = self._values[inputs] = self._value(state, inputs)
+            return value
+        except TypeError:  # a list among the values
+            return self._value(state, inputs)
+
+    def _value(self, state: State, inputs: Hashable) -> Any:
+        arguments = self._expressions.arguments(state, inputs)
+        value = arguments if type(arguments) is Unknown else self.compute(arguments)
+        return None if type(value) is Unknown and self._name in SILENT else value
 
     def compute(self, arguments: dict[str, Any]) -> Any:
         """The figure for known arguments; null where they describe no layout."""
@@ -92,8 +120,12 @@ NAMES: dict[str, str] = {
     "kv_pool_gib": "memory",
     "state_pool_gib": "memory",
     "kv_tokens": "memory",
+    "state_slots": "memory",
+    "states_short": "memory",
+    "slots_per_request": "memory",
     "requests": "memory",
     "short": "memory",
+    "fitting_tp": "memory",
     "token_latency_us": "layout",
     "pcie_roundtrips_per_token": "layout",
     "draft_latency_ratio": "layout",
@@ -125,14 +157,14 @@ def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Fig
 def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
     formulas = {"memory": _Memory(facts), "layout": _Layout(index, program, facts)}
     if id(program) not in _expressions:
-        made = {f: Expressions(program.arguments.get(f, {}), program.tables) for f in formulas}
+        made = {f: Expressions(program.arguments.get(f, {}), program) for f in formulas}
         _expressions[id(program)] = (program, made)  # the program is kept, so that its id stays its own
     expressions = _expressions[id(program)][1]
     return {name: Figure(name, expressions[f], formulas[f]) for name, f in NAMES.items()}
 
 
 class _Memory:
-    """solver/memory.py on one model and machine."""
+    """solver/fitting.py on one model and machine."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -140,7 +172,13 @@ class _Memory:
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         memory = self.memory(arguments)
-        return memory if type(memory) is Unknown else getattr(memory, name)
+        if type(memory) is Unknown:
+            return memory
+        if name == "fitting_tp":
+            from solver.fitting import fitting_tp
+
+            return fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+        return getattr(memory, name)
 
     def memory(self, arguments: dict[str, Any]) -> Any:
         """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
@@ -149,11 +187,16 @@ class _Memory:
             return Unknown(missing)
         key = tuple(arguments.values())
         if key not in self._kept:
-            from solver.memory import Settings, fits
+            from solver.fitting import fits
 
-            given = {k: v for k, v in arguments.items() if v is not None}
-            self._kept[key] = fits(self.facts.model, self.facts.hardware, Settings(**given))
+            self._kept[key] = fits(self.facts.model, self.facts.hardware, _settings(arguments))
         return self._kept[key]
+
+
+def _settings(arguments: dict[str, Any]) -> Any:
+    from solver.fitting import Settings
+
+    return Settings(**{k: v for k, v in arguments.items() if v is not None})
 
 
 def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def _ran(record: Evidence, knowledge: Knowledge, program: Program) -> Ran:
         dated=record.dated,
         model=record.model,
         hardware=record.hardware,
-        machine=machine_of(hardware) or "",
+        machine=machine_of(hardware.traits) or "",
         choices=choices,
         amounts=amounts,
         source=record.source.url or "",

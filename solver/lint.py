@@ -173,6 +173,15 @@ def run_example(store: Store, example: Example) -> tuple[Launch, Result, Any]:
     launch = read_argv(shlex.split(example.args), env=example.env)
     options = Options(model=example.model, hardware=example.hardware, engine_version=example.release)
     context = build(store, launch, options)
+    if example.traits:
+        facts = context.facts
+        stated = {"model": dict(facts.model), "hardware": dict(facts.hardware)}
+        for name, value in example.traits.items():
+            space, _, trait = name.partition(".")
+            if name not in store.index.traits or space not in stated:
+                raise RequestError(f"unknown trait {name!r}")
+            stated[space][trait] = value
+        context = msgspec.structs.replace(context, facts=msgspec.structs.replace(facts, **stated))
     return launch, check_context(context), context
 
 

@@ -111,13 +111,15 @@ class Fix(Strict, frozen=True):
 class Example(Strict, frozen=True):
     """A launch on which a rule must fire (`fail`) or stay silent (`pass`).
 
-    `todo: true` marks a known gap: the example must not yet behave, and the lint says when it does.
+    `traits` (`hardware.p2p: false`) go before those of `model` and `hardware`. `todo: true` marks a known gap: the
+    example must not yet behave, and the lint says when it does.
     """
 
     release: str
     args: str = ""
     model: str | None = None
     hardware: str | None = None
+    traits: dict[str, Any] = {}
     env: dict[str, str] = {}
     todo: bool = False
 
@@ -190,7 +192,10 @@ class Table(Strict, frozen=True):
 
 
 class Traits(Strict, frozen=True):
-    """A catalogue entry: a model or a GPU with its traits, each group of traits with a source."""
+    """A catalogue entry: a model or a GPU with its traits, each group of traits with a source.
+
+    `rare`: a GPU that a machine which nobody named is not taken for.
+    """
 
     id: str
     traits: dict[str, Any]
@@ -198,6 +203,7 @@ class Traits(Strict, frozen=True):
     aliases: tuple[str, ...] = ()
     hub_ids: tuple[str, ...] = ()
     family: str | None = None
+    rare: bool = False
 
 
 class TraitForm(Strict, frozen=True):

@@ -27,9 +27,9 @@ import msgspec
 import yaml
 from confirm_rules import Copies
 
-from solver.context import find_hardware
 from solver.differential import Comparison, Expected, Judge, Recorded
 from solver.store import Store, default_root
+from solver.traits.find import find_hardware
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")

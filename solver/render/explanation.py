@@ -90,6 +90,7 @@ def _sets(values: dict[str, Any]) -> str:
 def _example(example: Example) -> str:
     where = " on ".join(x for x in (example.model, example.hardware) if x)
     env = "".join(f"{n}={v} " for n, v in example.env.items())
+    where += "".join(f", {name} {say(value)}" for name, value in example.traits.items())
     return f"{example.release} {where}: {env}{example.args}".rstrip(": ")
 
 
