@@ -25,7 +25,7 @@ SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
 COMPILERS = (
     *("store.py", "compiled.py", "grammar.py", "conditions.py", "nodes.py", "records.py", "knowledge.py", "known.py"),
-    *("evidence.py", "evidence_parts.py"),
+    *("evidence.py", "evidence_parts.py", "screening.py"),
 )
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
