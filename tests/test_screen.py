@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 import pytest
@@ -25,7 +26,7 @@ EVERY = 61
 class Everything:
     """A watch that looks at every rule."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *_: object) -> None:
         self.places = range(len(program.rules))
 
     def __iter__(self) -> Iterator[int]:
@@ -60,7 +61,7 @@ def test_a_screened_run_is_the_same_as_a_plain_one(
         screened = often.setdefault(context.release, Resolver(program))
         screened.more_follow = True
         plain = Resolver(program)
-        monkeypatch.setattr(plain, "watch", lambda *_, every=Everything(program): every)
+        monkeypatch.setattr(plain, "watch", partial(Everything, program))
         for _ in range(2):  # decided, then remembered
             again = run(screened, context.facts, context.estimates)
             assert seen(again) == seen(run(plain, context.facts, context.estimates)), context.launch
