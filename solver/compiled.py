@@ -174,4 +174,5 @@ def index_parts(knowledge: "Knowledge", content_hash: str) -> dict[str, Any]:
         "models": knowledge.models,
         "hardware": knowledge.hardware,
         "data": knowledge.data,
+        "logs": knowledge.logs,
     }

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from solver.errors import KnowledgeError
 from solver.records import EnvVar, Flag, Release, Rule, Steps, Table, TraitForm, Traits
+from solver.signatures import LogPattern, Logs, Phase, Place, Signature
 
 Record = TypeVar("Record")
 ENGINE = "sglang"
@@ -70,6 +71,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     models: dict[str, Traits]
     hardware: dict[str, Traits]
     traits: dict[str, TraitForm]
+    logs: Logs
     data: dict[str, Any]
     """Everything else (links, acceptance, costs) by its path below the root, without the ending."""
 
@@ -168,7 +170,25 @@ def load(folder: Path | str) -> Knowledge:
         models=_by_file_name(Traits, root / "models"),
         hardware=_by_file_name(Traits, root / "hardware"),
         traits={t.name: t for t in _records(TraitForm, root / "traits.yaml")},
+        logs=_logs(engine),
         data=_data(root),
+    )
+
+
+def _logs(engine: Path) -> Logs:
+    """What is known about logs: signatures by topic, and the files beside them."""
+    signatures = [s for path in _files(engine / "signatures") for s in _records(Signature, path)]
+    twice = sorted({s.id for s in signatures if sum(s.id == o.id for o in signatures) > 1})
+    if twice:
+        raise KnowledgeError(f"{engine / 'signatures'}: ids that stand twice: {', '.join(twice)}")
+    path = engine / "modules.yaml"
+    modules = _record(dict[str, tuple[str, ...]], read_yaml(path) if path.exists() else {}, path)
+    return Logs(
+        signatures=tuple(signatures),
+        phases=_records(Phase, engine / "log_phases.yaml"),
+        patterns=_records(LogPattern, engine / "log_facts.yaml"),
+        places=_records(Place, engine / "log_places.yaml"),
+        modules=modules,
     )
 
 

@@ -20,11 +20,22 @@ from solver.records import Release, Rule, TraitForm, Traits
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 9
+    from solver.signatures import Logs
+
+FORMAT = 10
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
-COMPILERS = ("store.py", "compiled.py", "grammar.py", "conditions.py", "records.py", "knowledge.py", "known.py")
+COMPILERS = (
+    "store.py",
+    "compiled.py",
+    "grammar.py",
+    "conditions.py",
+    "records.py",
+    "knowledge.py",
+    "known.py",
+    "signatures.py",
+)
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
 """Installers write files one after another: a YAML file this much newer than the sealed cache was edited."""
@@ -97,6 +108,14 @@ class Index:
     def data(self) -> dict[str, Any]:
         """Links, acceptance and costs by their path below the knowledge."""
         found: dict[str, Any] = self._part("data", dict[str, Any])
+        return found
+
+    @property
+    def logs(self) -> Logs:
+        """Signatures, phases, and which module reads which flags."""
+        from solver.signatures import Logs
+
+        found: Logs = self._part("logs", Logs)
         return found
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from solver import verbs
+from solver import diagnose, verbs
 
 
 class Option(NamedTuple):
@@ -82,6 +82,7 @@ VERBS: dict[str, Verb] = {
         LAUNCH,
     ),
     "launch": Verb(verbs.launch, (*JUDGED_BY, Option("--force", bool, False, "start in spite of errors")), "-- ARGV…"),
+    "diagnose": Verb(diagnose.diagnose, (*JUDGED_BY, FORMAT), "LOG|- [COMMAND]"),
     "inspect model": Verb(verbs.inspect_model, (FORMAT,), "DIR|ID"),
     "inspect hardware": Verb(verbs.inspect_hardware, (FORMAT,), "ID|FILE"),
     "knowledge lint": Verb(verbs.knowledge_lint, (), "[TEXT]"),

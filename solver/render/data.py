@@ -13,7 +13,7 @@ from solver.compiled import Program
 from solver.conflict import Impossible, Member, Repair
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
-from solver.records import Finding, Fix, Severity, Source, Stage, Status
+from solver.records import Finding, Fix, Known, Severity, Source, Stage
 from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"
@@ -66,7 +66,7 @@ class FindingData(msgspec.Struct, frozen=True):
     rule: str
     severity: Severity
     stage: Stage
-    status: Status
+    status: Known
     title: str
     flags: tuple[str, ...]
     env: tuple[str, ...]
@@ -111,17 +111,18 @@ def result_data(context: Context, result: Result) -> dict[str, Any]:
     """The JSON result of `validate`."""
     program = context.resolver.program
     data = ResultData(
-        **_head(context),
+        **head(context),
         verdict=result.verdict,
         findings=tuple(finding_data(f, program) for f in result.findings),
         resolved=dict(sorted(result.resolved.items())),
-        assumed=_assumed(context),
+        assumed=assumed_data(context),
     )
     built: dict[str, Any] = msgspec.to_builtins(data)
     return built
 
 
-def _head(context: Context) -> dict[str, Any]:
+def head(context: Context) -> dict[str, Any]:
+    """What every result begins with: who judged by what."""
     return {
         "schema": SCHEMA,
         "flagwise": __version__,
@@ -132,7 +133,8 @@ def _head(context: Context) -> dict[str, Any]:
     }
 
 
-def _assumed(context: Context) -> tuple[AssumedData, ...]:
+def assumed_data(context: Context) -> tuple[AssumedData, ...]:
+    """What was not stated."""
     return tuple(AssumedData(a.what, a.value, a.why) for a in context.assumed)
 
 
@@ -179,11 +181,11 @@ def solution_data(context: Context, goal: str, answer: Solution) -> dict[str, An
     """The JSON result of `solve` with a solution."""
     program = context.resolver.program
     return {
-        **_head(context),
+        **head(context),
         "goal": goal,
         **emit_data(context, answer),
         "findings": [finding_data(f, program) for f in answer.result.findings],
-        "assumed": _assumed(context),
+        "assumed": assumed_data(context),
     }
 
 
@@ -235,7 +237,7 @@ def point_data(point: Point, program: Program) -> dict[str, Any]:
 def impossible_data(context: Context, goal: str, answer: Impossible) -> dict[str, Any]:
     """The JSON result of `solve` without a solution."""
     return {
-        **_head(context),
+        **head(context),
         "goal": goal,
         "conflict": [member_data(m) for m in answer.members],
         "repairs": [repair_data(context, r) for r in answer.repairs],

@@ -1,0 +1,78 @@
+"""Records of a log -> events: what each message raised, exception by exception, root first, with its frames."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from solver.log_lines import TRACEBACK, Record
+
+FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+LOOSE_FRAME = re.compile(
+    r"(?P<file>(?:[\w.-]+/)+[\w.-]+\.(?:py|cuh?|cpp|cc|hpp|h))(?:\"?, line |:)(?P<line>\d+)(?:,? in (?P<function>\w+))?"
+)
+"""A place as a shortened log or a C++ check names it."""
+RAISED = re.compile(
+    r"(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|OutOfResources|Timeout))(?:: ?(?P<message>.*)|$)"
+)
+CHAIN = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One line of a traceback, the function as far as it is told."""
+
+    file: str
+    function: str | None
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """One exception of a chain: its frames outermost first; its class and the first line of its message, if not cut."""
+
+    frames: tuple[Frame, ...]
+    kind: str | None
+    message: str
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One message of the log with the exceptions in it, the root of a chain first."""
+
+    line: int
+    rank: str | None
+    text: str
+    raised: tuple[Raised, ...]
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames of all exceptions, the innermost of the root cause first."""
+        return tuple(frame for raised in self.raised for frame in reversed(raised.frames))
+
+
+def event_of(record: Record) -> Event:
+    """A record with its tracebacks read."""
+    return Event(record.line, record.rank, "\n".join(record.lines), raised_in(record.lines))
+
+
+def raised_in(lines: tuple[str, ...]) -> tuple[Raised, ...]:
+    """The exceptions of a message in the order in which they were raised; what is cut off is left out."""
+    found: list[Raised] = []
+    frames: list[Frame] = []
+    inside = False
+    for text in lines:
+        if TRACEBACK in text or CHAIN.match(text.strip()):
+            if frames:
+                found.append(Raised(tuple(frames), None, ""))
+            frames, inside = [], True
+            continue
+        frame = FRAME.match(text) or LOOSE_FRAME.search(text)
+        if frame and (inside or frame.re is LOOSE_FRAME or not frames or text[:1].isspace()):
+            frames.append(Frame(frame["file"], (frame["function"] or "").strip() or None))
+            if RAISED.match(text.strip()) is None:
+                continue
+        raised = RAISED.match(text) if inside or frames else RAISED.match(text.strip())
+        if raised:
+            found.append(Raised(tuple(frames), raised["kind"].rsplit(".", 1)[-1], (raised["message"] or "").strip()))
+            frames, inside = [], False
+    if frames:
+        found.append(Raised(tuple(frames), None, ""))
+    return tuple(found)
