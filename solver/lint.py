@@ -17,6 +17,7 @@ from solver.estimates import NAMES
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
+from solver.lint_signatures import lint_signatures
 from solver.records import Example, Rule
 from solver.repair import apply_fix
 from solver.store import Store
@@ -36,7 +37,7 @@ def lint(knowledge: Knowledge, store: Store, only: str | None = None) -> list[st
         if not complaints and not rule.withdrawn:
             complaints = list(_examples(rule, knowledge, store))
         found += [f"{rule.id}: {c}" for c in complaints]
-    return sorted(found)
+    return sorted([*found, *lint_signatures(knowledge, only)])
 
 
 # --------------------------------------------------------------------- shape

@@ -16,6 +16,8 @@ import msgspec
 ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[@-Z\\-_])")
 ANSI_CUT = re.compile(r"(?<![\w\x1b])\[(?:\d{1,3}(?:;\d{1,3})*)?m")
 """A colour code whose escape character was lost on the way, as in a copied terminal."""
+REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
+"""What Ray adds to a line that several workers wrote."""
 WRAPPERS = (
     re.compile(r"\[pod/(?P<stream>[^\]\s]+)\] ?"),
     re.compile(r"(?P<stream>[A-Za-z][\w.-]*?[-_]?\w*) +\| ?"),
@@ -46,10 +48,16 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class _Open:
-    """A message that may still be continued."""
+    """A message that may still be continued. `unfinished`: its traceback has not come to the exception yet."""
 
     def __init__(self, line: int, rank: str | None, text: str) -> None:
         self.line, self.rank, self.lines = line, rank, [text]
+        self.unfinished = TRACEBACK in text
+
+    def add(self, text: str) -> None:
+        """Take a line that has no prefix of its own."""
+        self.lines.append(text)
+        self.unfinished = TRACEBACK in text or (self.unfinished and (text[:1].isspace() or not text))
 
     def closes_before(self, text: str) -> bool:
         """Whether an unprefixed line begins something new."""
@@ -68,10 +76,14 @@ def records_of(text: str) -> list[Record]:
     for number, stream, rank, begins, line in _lines(text):
         current = open_by_stream.get(stream)
         if current is None or begins or current.closes_before(line):
-            current = open_by_stream[stream] = _Open(number, rank, line)
+            current = _Open(number, rank, line)
             done.append(current)
+            cut_in = open_by_stream.get(stream)
+            if cut_in is not None and cut_in.unfinished and begins and not current.unfinished:
+                continue  # a short message of another rank in the middle of a traceback, which goes on after it
+            open_by_stream[stream] = current
         else:
-            current.lines.append(line)
+            current.add(line)
     done.sort(key=lambda r: r.line)
     return [Record(r.line, r.rank, tuple(r.lines)) for r in done if any(t.strip() for t in r.lines)]
 
@@ -85,7 +97,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, str | None, bool, str]]:
 
 def bare(line: str) -> tuple[str, str | None, bool, str]:
     """Stream, rank, whether a message begins, and the text of one line without colours and prefixes."""
-    line = ANSI_CUT.sub("", ANSI.sub("", _unpacked(line))).rstrip("\n")
+    line = REPEATED.sub("", ANSI_CUT.sub("", ANSI.sub("", _unpacked(line))).rstrip("\n"))
     stream, rank = "", None
     for _ in range(MOST_WRAPPERS):
         match = next((m for w in WRAPPERS if (m := w.match(line))), None)

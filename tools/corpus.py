@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from solver.context import Context, Options, build, check_context
+from solver.diagnosis import diagnose
 from solver.errors import RequestError
 from solver.launch import read_command
 from solver.records import Finding
@@ -49,11 +50,13 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def measure(store: Store, folder: Path) -> Iterator[Judged]:
-    """Judge every case that has a command, and its log where it has one."""
+    """Judge every case that has a command, and every log."""
     for row in rows(folder):
         if row["command"] and FROM_LOG not in row["expect"].get("traits", ()):
             findings = check_context(context_of(store, folder, row)).findings
             yield judged(row, row["kind"], *_command_hit(row, findings))
+        if row["log"] and row["diagnosis"]:
+            yield judged(row, "log", *_log_hit(store, folder, row))
 
 
 def judged(row: dict[str, Any], kind: str, hit: bool, findings: tuple[Finding, ...]) -> Judged:
@@ -84,6 +87,17 @@ def _command_hit(row: dict[str, Any], findings: tuple[Finding, ...]) -> tuple[bo
 def _counts(row: dict[str, Any], finding: Finding) -> bool:
     """Whether what the finding depends on is open in the case too."""
     return row["model"] is None or not any(name.startswith(("model.", "flag.")) for name in finding.conditional_on)
+
+
+def _log_hit(store: Store, folder: Path, row: dict[str, Any]) -> tuple[bool, tuple[Finding, ...]]:
+    """The log with the command where its release is known; the machine only where GPU and count are stated."""
+    stated = row["hardware"]
+    machine = f"{stated['count']}x{stated['gpu']}" if stated["gpu"] and stated["count"] else None
+    known = FROM_LOG not in row["expect"].get("traits", ())
+    command = read_command(row["command"]) if row["command"] and known else None
+    text = (folder / row["log"]).read_text("utf-8")
+    found = diagnose(store, text, command, Options(hardware=machine, engine_version=release_of(row) if known else None))
+    return bool(found.findings) and bool(set(names(found.findings[0])) & set(row["diagnosis"]["about"])), found.findings
 
 
 # ------------------------------------------------------------------- context
