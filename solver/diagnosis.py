@@ -17,7 +17,8 @@ from solver.launch import Launch
 from solver.log_context import settle
 from solver.log_events import Event, event_of
 from solver.log_facts import LogFacts, read_facts
-from solver.log_findings import Located, explained
+from solver.log_findings import explained
+from solver.log_guess import Located
 from solver.log_lines import records_of
 from solver.records import Finding
 from solver.repair import Repaired, errors_of, repair
@@ -61,7 +62,7 @@ def diagnose(store: Store, text: str, command: Launch | None, options: Options) 
     findings = unique([*findings, *_nearest_first(from_command, findings)])
     mended = repair(context, result, tuple(findings[:1])) if result is not None and findings else None
     cause = next(iter((*causes, *hints, *aftermath)), None)
-    return Diagnosis(context, facts, text.count("\n") + 1, cause, guess, tuple(findings), result, mended)
+    return Diagnosis(context, facts, len(text.splitlines()), cause, guess, tuple(findings), result, mended)
 
 
 def unique(findings: Iterable[Finding]) -> list[Finding]:
@@ -90,7 +91,7 @@ def located_in(
         found += matches_in([_joined(events)], known, logs.phases)
     located = [Located(event, phase, match.signature if match else None) for event, phase, match in found]
     causes = [x for x in located if x.role == "cause"]
-    causes.sort(key=lambda x: (x.event.line, not x.event.raised))
+    causes.sort(key=lambda x: x.event.numbers[0])
     if not causes:
         causes = [x for x in located if x.signature is None and x.event.raised][:1]
     return causes, [x for x in located if x.role == "hint"], [x for x in located if x.role == "consequence"][:1]
@@ -99,4 +100,5 @@ def located_in(
 def _joined(events: Sequence[Event]) -> Event:
     """All messages of an excerpt as one."""
     raised = tuple(r for e in events for r in e.raised)
-    return Event(events[0].line, events[0].rank, "\n".join(e.text for e in events), raised)
+    numbers = tuple(n for e in events for n in e.numbers)
+    return Event(events[0].rank, "\n".join(e.text for e in events), numbers, raised)

@@ -60,8 +60,9 @@ def _release(
         return release, FROM_LOG, notes
     if facts.complete and len(facts.arguments) >= ENOUGH_ARGUMENTS:
         like = releases_with(facts.arguments, index.known_flags, known)
+        release = [*like, *(r.version for r in index.releases if r.verified and r.version in like)][-1]
         why = f"the log's arguments are those of {like[0]}" + (f" to {like[-1]}" if len(like) > 1 else "")
-        return like[-1], FROM_LOG, [Assumed("release", like[-1], why)]
+        return release, FROM_LOG, [Assumed("release", release, why)]
     return None, "", []
 
 

@@ -35,11 +35,11 @@ class Raised(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One message of the log with the exceptions in it, the root of a chain first."""
+    """One message of the log, the numbers of its lines, and the exceptions in it, the root of a chain first."""
 
-    line: int
     rank: str | None
     text: str
+    numbers: tuple[int, ...]
     raised: tuple[Raised, ...]
 
     @property
@@ -50,7 +50,7 @@ class Event(msgspec.Struct, frozen=True):
 
 def event_of(record: Record) -> Event:
     """A record with its tracebacks read."""
-    return Event(record.line, record.rank, "\n".join(record.lines), raised_in(record.lines))
+    return Event(record.rank, "\n".join(record.lines), record.numbers, raised_in(record.lines))
 
 
 def raised_in(lines: tuple[str, ...]) -> tuple[Raised, ...]:

@@ -31,7 +31,7 @@ WRAPPERS = (
 PREFIX = re.compile(r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)?(?P<rank>(?: ?[A-Z][A-Z_]*\d+)*)\](?: |$)")
 STARTS = re.compile(
     r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|FATAL):|[EWIF]\d{4} |\[[EWIF]\d{3,} |usage: |Fatal Python error"
-    r"|\S*\.py: error: |\+ "
+    r"|\S*\.py: error: |\+ |[\w.-]+:\d+:\d+ \[\d+\] "
 )
 """Unprefixed lines that begin a message of their own."""
 TRACEBACK = "Traceback (most recent call last):"
@@ -40,23 +40,24 @@ MOST_WRAPPERS = 4
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One message: where it starts in the log (lines count from 1), who wrote it, its lines."""
+    """One message: who wrote it, its lines, and their numbers in the log, which count from 1."""
 
-    line: int
     rank: str | None
     lines: tuple[str, ...]
+    numbers: tuple[int, ...]
 
 
 class _Open:
     """A message that may still be continued. `unfinished`: its traceback has not come to the exception yet."""
 
-    def __init__(self, line: int, rank: str | None, text: str) -> None:
-        self.line, self.rank, self.lines = line, rank, [text]
+    def __init__(self, number: int, rank: str | None, text: str) -> None:
+        self.rank, self.lines, self.numbers = rank, [text], [number]
         self.unfinished = TRACEBACK in text
 
-    def add(self, text: str) -> None:
+    def add(self, number: int, text: str) -> None:
         """Take a line that has no prefix of its own."""
         self.lines.append(text)
+        self.numbers.append(number)
         self.unfinished = TRACEBACK in text or (self.unfinished and (text[:1].isspace() or not text))
 
     def closes_before(self, text: str) -> bool:
@@ -83,14 +84,13 @@ def records_of(text: str) -> list[Record]:
                 continue  # a short message of another rank in the middle of a traceback, which goes on after it
             open_by_stream[stream] = current
         else:
-            current.add(line)
-    done.sort(key=lambda r: r.line)
-    return [Record(r.line, r.rank, tuple(r.lines)) for r in done if any(t.strip() for t in r.lines)]
+            current.add(number, line)
+    return [Record(r.rank, tuple(r.lines), tuple(r.numbers)) for r in done if any(t.strip() for t in r.lines)]
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, str | None, bool, str]]:
     """Number, stream, rank, whether a message begins here, and the bare text of each line."""
-    for number, raw in enumerate(text.split("\n"), 1):
+    for number, raw in enumerate(text.removesuffix("\n").split("\n"), 1):
         for part in raw.rstrip("\r").split("\r"):
             yield (number, *bare(part))
 

@@ -6,11 +6,18 @@ from typing import Any
 
 from solver.diagnosis import Diagnosis
 from solver.handoff.command import argv_of, shell_of
+from solver.log_guess import telling_line
 from solver.records import Finding
 from solver.render.data import assumed_data, dumps, finding_data, fix_data, head
 from solver.render.text import finding_lines, fix_text, judged_by, paint, wrapped
 from solver.words import listed
 
+KINDS = {
+    "cause": "first cause",
+    "guess": "guess",
+    "hint": "hint",
+    "consequence": "no cause in this log, but a consequence of one",
+}
 BRIEF = 6
 """So many further findings of the command are named; `validate` shows them in full."""
 
@@ -41,12 +48,13 @@ def text(found: Diagnosis) -> str:
 def _headline(found: Diagnosis) -> str:
     if not found.findings:
         return f"nothing known went wrong in these {found.lines} lines"
-    word = paint("guess" if found.guess else "first cause", "error")
     if found.cause is None:
-        return f"{word}: from the command; the log shows no problem"
+        return "the log shows no problem; from the command"
+    word = paint(KINDS["guess" if found.guess else found.cause.role or "cause"], "error")
     event = found.cause.event
     phase = f", in the {found.cause.phase} phase" if found.cause.phase else ""
-    return f"{word}: line {event.line} of {found.lines}{f', {event.rank}' if event.rank else ''}{phase}"
+    rank = f", {event.rank}" if event.rank else ""
+    return f"{word}: line {telling_line(found.cause)[0]} of {found.lines}{rank}{phase}"
 
 
 def _brief(finding: Finding) -> str:
@@ -101,7 +109,7 @@ def _cause_data(found: Diagnosis) -> dict[str, Any] | None:
     event, signature = found.cause.event, found.cause.signature
     raised = next((r for r in event.raised if r.kind), None)
     return {
-        "line": event.line,
+        "line": telling_line(found.cause)[0],
         "rank": event.rank,
         "phase": found.cause.phase,
         "signature": signature.id if signature else None,
