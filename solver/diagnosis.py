@@ -56,9 +56,9 @@ def diagnose(store: Store, text: str, command: Launch | None, options: Options) 
     guess = bool(causes) and causes[0].signature is None and found[0][0].status == "guess"
     findings = unique(f for group in found for f in group)
     from_command = list(result.findings) if result else []
-    if not findings or guess:
-        findings = unique([*(errors_of(result) if result and not findings else ()), *findings])
-        findings = unique([*findings, *(f for where in aftermath for f in explained(context, result, where))])
+    if not findings:
+        from_log = (f for where in aftermath for f in explained(context, result, where))
+        findings = unique([*(errors_of(result) if result else ()), *from_log])
     findings = unique([*findings, *_nearest_first(from_command, findings)])
     mended = repair(context, result, tuple(findings[:1])) if result is not None and findings else None
     cause = next(iter((*causes, *hints, *aftermath)), None)

@@ -10,7 +10,7 @@ from solver.grammar import parse
 from solver.knowledge import Knowledge
 from solver.log_events import event_of
 from solver.log_lines import records_of
-from solver.signatures import Signature, matches_in
+from solver.signatures import Signature, is_computed, matches_in
 from solver.words import holes
 
 RANGE = re.compile(r"(>=|<)\d+\.\d+\.\d+(\.post\d+)?(,<\d+\.\d+\.\d+(\.post\d+)?)?$")
@@ -74,7 +74,7 @@ def _groups(pattern: str) -> int:
 
 
 def _conditions(signature: Signature) -> Iterator[str]:
-    computed = [v["expr"] for f in signature.fix for v in f.set.values() if isinstance(v, dict) and "expr" in v]
+    computed = [v["expr"] for f in signature.fix for v in f.set.values() if is_computed(v)]
     for text in (*computed, *(f.only_if for f in signature.fix if f.only_if)):
         try:
             parse(str(text))

@@ -19,7 +19,7 @@ from solver.launch import read_argv
 from solver.log_events import Event
 from solver.log_guess import Located, guess, is_at, named_in, quoted
 from solver.records import Finding, Fix, Rule
-from solver.signatures import Signature
+from solver.signatures import Signature, is_computed, worded_value
 from solver.words import fill, holes
 
 
@@ -138,9 +138,9 @@ def _settled(context: Context, result: Result | None, fix: Fix) -> Fix | None:
         return None
     values: dict[str, Any] = {}
     for name, value in fix.set.items():
-        if isinstance(value, dict) and set(value) == {"expr", "words"}:
-            computed = _likeliest(result, value["expr"], program) if result is not None else None
-            value = f"<{value['words']}>" if computed in (None, "unknown") else computed
+        if is_computed(value):
+            computed = _likeliest(result, value["expr"], program) if result is not None else "unknown"
+            value = worded_value(value) if computed in (None, "unknown") else computed
         if name in program.flags:
             values[name] = value
     if fix.set and not values:

@@ -2,7 +2,7 @@
 
 # no deferred annotations here: msgspec would compile each one again when a signature is first decoded
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -143,3 +143,18 @@ def weight_in(signature: Signature, text: str) -> int:
     if any(f in text for f in signature.unless):
         return 0
     return max((sum(map(len, fs)) for fs in signature.match if all(f in text for f in fs)), default=0)
+
+
+def worded(fix: Fix) -> Fix:
+    """A fix with the values that have to be computed from a launch in words."""
+    return msgspec.structs.replace(fix, set={name: worded_value(value) for name, value in fix.set.items()})
+
+
+def worded_value(value: Any) -> Any:
+    """`{expr, words}` -> its words in brackets; any other value as it is."""
+    return f"<{value['words']}>" if is_computed(value) else value
+
+
+def is_computed(value: Any) -> bool:
+    """Whether a fix's value is an expression over the launch, with words for when it cannot be worked out."""
+    return isinstance(value, dict) and set(value) == {"expr", "words"}
