@@ -8,7 +8,7 @@ import msgspec
 
 from solver.log_lines import TRACEBACK, Record
 
-FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?')
 LOOSE_FRAME = re.compile(
     r"(?P<file>(?:[\w.-]+/)+[\w.-]+\.(?:py|cuh?|cpp|cc|hpp|h))(?:\"?, line |:)(?P<line>\d+)(?:,? in (?P<function>\w+))?"
 )
@@ -16,6 +16,9 @@ LOOSE_FRAME = re.compile(
 RAISED = re.compile(
     r"(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|OutOfResources|Timeout))(?:: ?(?P<message>.*)|$)"
 )
+TELLING = re.compile(r"[Ee]rror|Exception|Interrupt|Exit|OutOfResources|Timeout|\.(?:py|cuh?|cpp|cc|hpp|h)\b")
+"""What stands in every exception and every place."""
+FATAL = re.compile(r"Fatal Python error: (.+)")
 CHAIN = re.compile(r"(?:During handling of the above exception|The above exception was the direct cause)")
 
 
@@ -50,7 +53,25 @@ class Event(msgspec.Struct, frozen=True):
 
 def event_of(record: Record) -> Event:
     """A record with its tracebacks read."""
-    return Event(record.rank, "\n".join(record.lines), record.numbers, raised_in(record.lines))
+    text = "\n".join(record.lines)
+    if not TELLING.search(text):  # nearly every message of a server that served for days
+        return Event(record.rank, text, record.numbers, ())
+    native = next((m[1] for t in record.lines if (m := FATAL.match(t))), None)
+    raised = (native_crash(native, record.lines),) if native else raised_in(record.lines)
+    return Event(record.rank, text, record.numbers, raised)
+
+
+def native_crash(kind: str, lines: tuple[str, ...]) -> Raised:
+    """What the fault handler writes of a native crash: the stack of the thread that crashed, newest call first."""
+    start = next((n for n, t in enumerate(lines) if t.startswith("Current thread")), 0)
+    frames: list[Frame] = []
+    for text in lines[start + 1 :]:
+        frame = FRAME.match(text)
+        if frame is None and frames:
+            break
+        if frame:
+            frames.append(Frame(frame["file"], frame["function"]))
+    return Raised(tuple(reversed(frames)), kind, "")
 
 
 def raised_in(lines: tuple[str, ...]) -> tuple[Raised, ...]:

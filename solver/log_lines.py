@@ -24,6 +24,7 @@ WRAPPERS = (
     re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?"),
     re.compile(r"[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d (?:\S+ )?(?P<stream>[\w.@-]+\[\d+\]): ?"),
     re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d+ - \S+ - [A-Z]+ - ?"),
+    re.compile(r"\d\d-\d\d \d\d:\d\d:\d\d\.\d+ "),
     re.compile(r"\((?P<stream>[\w.:]+ pid=\d+(?:, ip=[\d.:a-f]+)?)\) ?"),
     re.compile(r"\[(?P<rank>rank\d+|default\d+)\]:(?: |$)"),
 )
@@ -99,7 +100,7 @@ def bare(line: str) -> tuple[str, str | None, bool, str]:
     """Stream, rank, whether a message begins, and the text of one line without colours and prefixes."""
     line = REPEATED.sub("", ANSI_CUT.sub("", ANSI.sub("", _unpacked(line))).rstrip("\n"))
     stream, rank = "", None
-    for _ in range(MOST_WRAPPERS):
+    for _ in range(MOST_WRAPPERS if line[:1].strip() else 0):
         match = next((m for w in WRAPPERS if (m := w.match(line))), None)
         if match is None:
             break

@@ -1,6 +1,7 @@
 """Events of a log + signatures -> which signature recognises which event, and the phase the server was in."""
 
 # no deferred annotations here: msgspec would compile each one again when a signature is first decoded
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -93,13 +94,24 @@ def matches_in(
     """Each event in order with its phase and its most specific signature."""
     whole = "\n".join(e.text for e in events)
     possible = [s for s in signatures if _possible(s, whole)]
+    worth_a_look = _any_of(possible, phases)
     found: list[tuple[Event, str | None, Match | None]] = []
     phase: str | None = None
     for event in events:
+        if not worth_a_look.search(event.text):  # nearly every message of a server that served for days
+            found.append((event, phase, None))
+            continue
         phase = next((p.id for p in reversed(phases) if any(f in event.text for f in p.begins)), phase)
         here = phase_inside(event, phases) or phase
         found.append((event, here, best(event, here, possible)))
     return found
+
+
+def _any_of(signatures: Sequence[Signature], phases: Sequence[Phase]) -> re.Pattern[str]:
+    """Finds a text that may begin a phase, run inside one, or be recognised."""
+    fragments = {f for p in phases for f in (*p.begins, *p.inside)}
+    fragments |= {max(fs, key=len) for s in signatures for fs in s.match}
+    return re.compile("|".join(re.escape(f) for f in sorted(fragments)))
 
 
 def _possible(signature: Signature, whole: str) -> bool:
