@@ -6,6 +6,7 @@ counts is the first message that is a cause; consequences are named only where n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -27,6 +28,12 @@ from solver.store import Store
 
 SHORT_LOG = 40
 """Up to so many messages the log counts as an excerpt, whose lines may belong together without saying so."""
+
+
+TROUBLE = re.compile(
+    r"\b(?:error|fail(?:ed|ure)|fatal|abort(?:ed)?|assert\w*|unsupported|not supported|illegal)\b", re.I
+)
+"""What an excerpt that raises nothing says when it is about a problem all the same."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
@@ -92,9 +99,13 @@ def located_in(
     located = [Located(event, phase, match.signature if match else None) for event, phase, match in found]
     causes = [x for x in located if x.role == "cause"]
     causes.sort(key=lambda x: x.event.numbers[0])
+    hints = [x for x in located if x.role == "hint"]
+    aftermath = [x for x in located if x.role == "consequence"][:1]
     if not causes:
         causes = [x for x in located if x.signature is None and x.event.raised][:1]
-    return causes, [x for x in located if x.role == "hint"], [x for x in located if x.role == "consequence"][:1]
+    if not causes and not hints and not aftermath and len(events) <= SHORT_LOG:
+        causes = [x for x in located if TROUBLE.search(x.event.text)][:1]
+    return causes, hints, aftermath
 
 
 def _joined(events: Sequence[Event]) -> Event:

@@ -17,8 +17,12 @@ from solver.words import listed
 PACKAGE = "sglang/"
 ARGUMENT_CODE = re.compile(r"/server_args\.py$|/arg_groups/")
 """Modules that read every flag, so that only the function says which one matters."""
-WORD = re.compile(r"--[a-z][a-z0-9-]+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-"""A flag or a variable inside a sentence."""
+WORD = re.compile(r"--[a-z][a-z0-9-]+|[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
+"""A flag, a variable, a value or a name inside a sentence."""
+DISTINCT = re.compile(r"^\w*[a-zA-Z]\w*[_0-9]\w*$")
+"""A value that is no word of the language."""
+SHORTEST_MODULE = 10
+MOST_PLACES = 2
 LONGEST_QUOTE = 160
 MOST_GUESSED = 12
 UNKNOWN_CAUSE = "unrecognised-crash"
@@ -65,15 +69,16 @@ def guess(context: Context, where: Located) -> Finding:
     """What an unknown crash may be about: the flags its message names, those that choose the code at its place, and
     what the module there reads."""
     event, program = where.event, context.resolver.program
-    found = most_specific(context, event)
-    names = _names_about(context, event, found[1] if found else None)
+    frame = most_specific(context, event)
+    names = _names_about(context, event)
     named = [n if n.isupper() else spelling(program, n) for n in dict.fromkeys(named_in(context, event))]
     said = f" Its message names {listed(named)}." if named else ""
-    place = f"{short(context, found[0].file)}, {found[0].function or 'function unknown'}" if found else "not in the log"
+    at = f"{short(context, frame.file)}, {frame.function or 'function unknown'}" if frame else ""
+    place = f" The innermost place that tells something is {at}." if at else " It does not say where it happened."
     kind = next((r.kind for r in event.raised if r.kind), None)
     message = (
-        f"No signature knows this {kind or 'crash'}.{said} The innermost place that tells something is {place}. This "
-        "is a guess: what it names chooses that code, is read there or stands in the message; none is a known cause."
+        f"No signature knows this {kind or 'crash'}.{said}{place} This is a guess: what it names chooses that code, is "
+        "read there or stands in the message; none is a known cause."
     )
     return Finding(
         rule=UNKNOWN_CAUSE,
@@ -88,15 +93,15 @@ def guess(context: Context, where: Located) -> Finding:
     )
 
 
-def _names_about(context: Context, event: Event, place: Place | None) -> list[str]:
+def _names_about(context: Context, event: Event) -> list[str]:
     """Flags and variables by how near they are: said, checked there, choosing the place, read there."""
-    module = engine_module(context, event)
-    reads = context.index.logs.modules.get(module or "", ())
+    reads = context.index.logs.modules.get(engine_module(context, event) or "", ())
     given = context.facts.given
     ranked = [
         *named_in(context, event),
         *(n for f in event.frames for n in _checked_at(context, f)),
-        *(place.about if place else ()),
+        *(n for place in places_in(context, event)[:MOST_PLACES] for n in place.about),
+        *chosen_in(context, event),
         *(n for n in reads if n in given or n in context.facts.env),
         *reads,
     ]
@@ -104,13 +109,30 @@ def _names_about(context: Context, event: Event, place: Place | None) -> list[st
     return list(dict.fromkeys(n for n in ranked if n.isupper() or n in flags))[:MOST_GUESSED]
 
 
+def said_in(event: Event) -> list[str]:
+    """The messages of the exceptions, or the whole text where nothing was raised."""
+    return [r.message for r in event.raised if r.message] or [event.text]
+
+
 def named_in(context: Context, event: Event) -> list[str]:
-    """Flags and variables of the release that the messages of the exceptions name, or of a line without traceback."""
-    messages = [r.message for r in event.raised if r.message] or [event.text]
-    by_spelling = {s: ident for ident, form in context.resolver.program.flags.items() for s in form.spellings}
-    words = [w for text in messages for w in WORD.findall(text)]
-    env = context.resolver.program.env
-    return [by_spelling.get(w, w) for w in words if w in by_spelling or w in env]
+    """Flags and variables of the release that a message names, as they are typed or as the engine calls them."""
+    program = context.resolver.program
+    names = {s: ident for ident, form in program.flags.items() for s in form.spellings}
+    for ident, form in program.flags.items():
+        names |= {name: ident for name in (ident, form.dest or ident) if "_" in name}
+    words = [w for text in said_in(event) for w in WORD.findall(text)]
+    return [names.get(w, w) for w in words if w in names or w in program.env]
+
+
+def chosen_in(context: Context, event: Event) -> list[str]:
+    """The flags of which a message names a value that is like no other word (`trtllm_mha`, `EAGLE3`)."""
+    choices: dict[str, list[str]] = {}
+    for ident, form in context.resolver.program.flags.items():
+        for value in form.choices or ():
+            if DISTINCT.search(str(value)):
+                choices.setdefault(str(value), []).append(ident)
+    words = [w for text in said_in(event) for w in WORD.findall(text)]
+    return [ident for w in words for ident in choices.get(w, ())]
 
 
 def _checked_at(context: Context, frame: Frame) -> list[str]:
@@ -122,14 +144,25 @@ def _checked_at(context: Context, frame: Frame) -> list[str]:
     return [n for r in at if holds(r.versions, context.release) for n in r.about or [k for f in r.fix for k in f.set]]
 
 
-def most_specific(context: Context, event: Event) -> tuple[Frame, Place | None] | None:
-    """The innermost frame at a known place, with the place; else the innermost one in the engine, else of all."""
-    for frame in event.frames:
-        place = place_of(context, frame.file)
-        if place is not None:
-            return frame, place
+def most_specific(context: Context, event: Event) -> Frame | None:
+    """The innermost frame at a known place, else the innermost one in the engine, else of all."""
+    known = [f for f in event.frames if place_of(context, f.file)]
     inside = [f for f in event.frames if f"/{PACKAGE}" in f"/{f.file}"]
-    return next(((f, None) for f in (*inside, *event.frames)), None)
+    return next(iter((*known, *inside, *event.frames)), None)
+
+
+def places_in(context: Context, event: Event) -> list[Place]:
+    """The known places of a crash, the innermost first, those of the engine before those of kernel libraries.
+
+    A shortened log may name a module without its path (`custom_all_reduce`); its place counts where there is no frame.
+    """
+    found = [p for f in event.frames if (p := place_of(context, f.file))]
+    if not found:
+        words = {w for w in WORD.findall(event.text) if len(w) >= SHORTEST_MODULE}
+        modules = (m for m in context.index.logs.modules if m.rpartition("/")[2].removesuffix(".py") in words)
+        found = [p for m in modules if (p := place_of(context, PACKAGE + m))]
+    unique = {p.path: p for p in found}
+    return sorted(unique.values(), key=lambda p: not p.path.startswith("srt/"))
 
 
 def place_of(context: Context, file: str) -> Place | None:

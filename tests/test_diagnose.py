@@ -165,6 +165,22 @@ def test_a_rule_that_the_log_confirms_depends_on_nothing(store: Store) -> None:
     assert first.because[0].name == "log"
 
 
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("ValueError: moe_a2a_backend wants another runner", "--moe-a2a-backend"),
+        ("RuntimeError: no plan for flashinfer_cutedsl", "--moe-runner-backend"),
+        ("RuntimeError: odd\n  in flashinfer_comm_fusion", "--enforce-disable-flashinfer-allreduce-fusion"),
+        ("xgrammar_backend: assertion on an odd schema", "--grammar-backend"),
+    ],
+)
+def test_an_excerpt_without_frames_is_guessed_from_its_words(store: Store, text: str, about: str) -> None:
+    """Flags as the engine calls them, values that are like no other word, and modules without their path."""
+    found = diagnose(store, text, None, Options(engine_version="0.5.12"))
+    assert found.guess
+    assert about in found.findings[0].flags
+
+
 def test_the_repaired_command_has_the_fix_and_no_error(flagwise: Flagwise) -> None:
     done = flagwise(
         "diagnose", "-",
