@@ -32,7 +32,9 @@ def explained(context: Context, result: Result | None, where: Located) -> list[F
     fired = [f for name in signature.rules for f in (result.findings if result else ()) if f.rule == name]
     fired = fired or _at_place(result, where.event)
     if fired:
-        return [_confirmed(min(fired, key=lambda f: bool(f.conditional_on)), where)]
+        finding = _confirmed(min(fired, key=lambda f: bool(f.conditional_on)), where)
+        own = [f for f in _fixes(context, result, signature.fix) if f not in finding.fixes]
+        return [msgspec.structs.replace(finding, fixes=(*finding.fixes, *own))]
     return _of_words(context, signature, where) or [_of_signature(context, result, signature, where)]
 
 
@@ -106,7 +108,7 @@ def _of_signature(context: Context, result: Result | None, signature: Signature,
         flags=tuple(spelling(program, n) for n in about if not n.isupper()),
         env=tuple(n for n in about if n.isupper()),
         because=(quoted(where),),
-        fixes=tuple(settled for f in fixes if (settled := _settled(context, result, f)) is not None),
+        fixes=_fixes(context, result, fixes),
         sources=signature.sources or (rule.sources if rule else ()),
     )
 
@@ -128,10 +130,14 @@ def _values(context: Context, result: Result | None, message: str) -> dict[str, 
     return values
 
 
+def _fixes(context: Context, result: Result | None, fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
+    return tuple(settled for f in fixes if (settled := _settled(context, result, f)) is not None)
+
+
 def _settled(context: Context, result: Result | None, fix: Fix) -> Fix | None:
     """A fix with its computed values worked out, or in words where nothing is known to compute from.
 
-    None where a condition of the fix is known to fail.
+    None where a condition of the fix is known to fail, or where nothing of it is left to do in this launch.
     """
     program = context.resolver.program
     if fix.only_if and result is not None and _likeliest(result, fix.only_if, program) is False:
@@ -143,9 +149,11 @@ def _settled(context: Context, result: Result | None, fix: Fix) -> Fix | None:
             value = worded_value(value) if computed in (None, "unknown") else computed
         if name in program.flags:
             values[name] = value
-    if fix.set and not values:
+    there = {*context.facts.given, *context.facts.env}
+    unset = tuple(n for n in fix.unset if result is None or n in there)
+    if (fix.set and not values) or not (values or unset or fix.env or fix.upgrade or fix.checkpoint):
         return None
-    return msgspec.structs.replace(fix, set=values)
+    return msgspec.structs.replace(fix, set=values, unset=unset)
 
 
 def _likeliest(result: Result, expression: str, program: Program) -> Any:

@@ -70,8 +70,8 @@ def _best_fix(context: Context, facts: Facts, finding: Finding, before: set[str]
         if not editable(fix):
             continue
         mended = apply_fix(facts, fix)
-        if (mended.given, mended.env) == (facts.given, facts.env):
-            continue
+        if (mended.given, mended.env) == (facts.given, facts.env) and finding.stage != "parse":
+            continue  # at the stage parse the reader has read the words as they were meant: only their spelling changes
         after = _checked(context, mended)
         errors = {f.rule for f in errors_of(after)}
         if finding.rule not in errors and errors <= before:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from solver.check import verdict_of
 from solver.diagnosis import Diagnosis
 from solver.handoff.command import argv_of, shell_of
 from solver.log_guess import telling_line
@@ -86,7 +87,7 @@ def data(found: Diagnosis) -> dict[str, Any]:
     program = found.context.resolver.program
     return {
         **head(found.context),
-        "verdict": "invalid" if any(f.severity == "error" for f in found.findings) else "valid",
+        "verdict": verdict_of(found.findings),
         "guess": found.guess,
         "cause": _cause_data(found),
         "findings": [finding_data(f, program) for f in found.findings],
