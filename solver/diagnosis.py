@@ -16,11 +16,12 @@ from solver.context import Context, Options, check_context
 from solver.knowledge import holds
 from solver.launch import Launch
 from solver.log_context import settle
-from solver.log_events import Event, event_of
+from solver.log_events import Event, event_of, raising
 from solver.log_facts import LogFacts, read_facts
 from solver.log_findings import explained
 from solver.log_guess import Located
 from solver.log_lines import records_of
+from solver.log_words import placed, places_by_fingerprint
 from solver.records import Finding
 from solver.repair import Repaired, errors_of, repair
 from solver.signatures import matches_in
@@ -54,11 +55,14 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 def diagnose(store: Store, text: str, command: Launch | None, options: Options) -> Diagnosis:
     """Read a log, find its first cause, and mend the command. Errors: RequestError."""
-    events = [event_of(record) for record in records_of(text)]
+    said_at = places_by_fingerprint(store.index.logs.messages)
+    events = [placed(event_of(record), said_at) for record in records_of(text)]
     facts = read_facts(events, store.index.logs.patterns)
     context, has_command = settle(store, facts, command, options)
     result = check_context(context) if has_command else None
     causes, hints, aftermath = located_in(store, events, context)
+    if not causes and not hints and not aftermath and len(events) <= SHORT_LOG:
+        causes = [Located(placed(e, said_at), None, None) for e in map(raising, events) if TROUBLE.search(e.text)][:1]
     found = [explained(context, result, where) for where in (*causes, *hints)]
     guess = bool(causes) and causes[0].signature is None and found[0][0].status == "guess"
     findings = unique(f for group in found for f in group)
@@ -103,8 +107,6 @@ def located_in(
     aftermath = [x for x in located if x.role == "consequence"][:1]
     if not causes:
         causes = [x for x in located if x.signature is None and x.event.raised][:1]
-    if not causes and not hints and not aftermath and len(events) <= SHORT_LOG:
-        causes = [x for x in located if TROUBLE.search(x.event.text)][:1]
     return causes, hints, aftermath
 
 

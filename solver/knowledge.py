@@ -175,20 +175,26 @@ def load(folder: Path | str) -> Knowledge:
     )
 
 
+def _generated(kind: type[Record], path: Path) -> Record:
+    """A file that a tool writes; what is not there is empty."""
+    return _record(kind, read_yaml(path) if path.exists() else {}, path)
+
+
 def _logs(engine: Path) -> Logs:
     """What is known about logs: signatures by topic, and the files beside them."""
     signatures = [s for path in _files(engine / "signatures") for s in _records(Signature, path)]
     twice = sorted({s.id for s in signatures if sum(s.id == o.id for o in signatures) > 1})
     if twice:
         raise KnowledgeError(f"{engine / 'signatures'}: ids that stand twice: {', '.join(twice)}")
-    path = engine / "modules.yaml"
-    modules = _record(dict[str, tuple[str, ...]], read_yaml(path) if path.exists() else {}, path)
+    modules = _generated(dict[str, tuple[str, ...]], engine / "modules.yaml")
+    messages = _generated(dict[str, dict[str, tuple[int, ...]]], engine / "messages.yaml")
     return Logs(
         signatures=tuple(signatures),
         phases=_records(Phase, engine / "log_phases.yaml"),
         patterns=_records(LogPattern, engine / "log_facts.yaml"),
         places=_records(Place, engine / "log_places.yaml"),
         modules=modules,
+        messages=messages,
     )
 
 

@@ -14,7 +14,7 @@ LOOSE_FRAME = re.compile(
 )
 """A place as a shortened log or a C++ check names it."""
 RAISED = re.compile(
-    r"(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|OutOfResources|Timeout))(?:: ?(?P<message>.*)|$)"
+    r"(?P<kind>(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Interrupt|Exit|OutOfResources|Timeout))(?:: ?(?P<message>.*)|$)"
 )
 TELLING = re.compile(r"[Ee]rror|Exception|Interrupt|Exit|OutOfResources|Timeout|\.(?:py|cuh?|cpp|cc|hpp|h)\b")
 """What stands in every exception and every place."""
@@ -59,6 +59,11 @@ def event_of(record: Record) -> Event:
     native = next((m[1] for t in record.lines if (m := FATAL.match(t))), None)
     raised = (native_crash(native, record.lines),) if native else raised_in(record.lines)
     return Event(record.rank, text, record.numbers, raised)
+
+
+def raising(event: Event) -> Event:
+    """A message that raises nothing, taken for an exception of which only the message is left."""
+    return msgspec.structs.replace(event, raised=event.raised or (Raised((), None, event.text),))
 
 
 def native_crash(kind: str, lines: tuple[str, ...]) -> Raised:

@@ -19,6 +19,7 @@ from solver.lint_signatures import lint_signatures
 from solver.log_events import event_of
 from solver.log_facts import read_arguments, releases_with
 from solver.log_lines import bare, records_of
+from solver.log_words import fingerprints, placed, places_by_fingerprint
 from solver.store import Store, default_root
 
 LOGS = Path(__file__).parent / "logs"
@@ -179,6 +180,24 @@ def test_an_excerpt_without_frames_is_guessed_from_its_words(store: Store, text:
     found = diagnose(store, text, None, Options(engine_version="0.5.12"))
     assert found.guess
     assert about in found.findings[0].flags
+
+
+def test_a_message_without_traceback_is_traced_to_who_says_it() -> None:
+    """A few words in a row are enough, in any case, and a traceback that has a place of the engine is left alone."""
+    (known, *_) = fingerprints("the frobnicator wants even pages")
+    places = places_by_fingerprint({"srt/layers/frob.py": {"check": (known,)}})
+    (said,) = (event_of(r) for r in records_of("ValueError: On rank 3 THE Frobnicator wants even pages, got 7"))
+    assert [(f.file, f.function) for f in placed(said, places).frames] == [("sglang/srt/layers/frob.py", "check")]
+    (other,) = (event_of(r) for r in records_of("ValueError: the pages want an even frobnicator"))
+    assert placed(other, places).frames == ()
+
+
+def test_a_message_alone_leads_to_the_rule_of_its_function(store: Store) -> None:
+    command = read_command("python -m sglang.launch_server --model-path Qwen/Qwen3-8B --enable-kv-cache-sharding")
+    text = "ValueError: --enable-kv-cache-sharding is only supported on PD prefill workers"
+    found = diagnose(store, text, command, Options(engine_version="0.5.23", hardware="8xh100-sxm"))
+    assert found.findings[0].rule.startswith("kv-sharding-")
+    assert not found.guess
 
 
 def test_the_repaired_command_has_the_fix_and_no_error(flagwise: Flagwise) -> None:
