@@ -115,13 +115,16 @@ def said_in(event: Event) -> list[str]:
 
 
 def named_in(context: Context, event: Event) -> list[str]:
-    """Flags and variables of the release that a message names, as they are typed or as the engine calls them."""
+    """Flags and variables of the release that a message names: as typed, as the engine calls them, or as words."""
     program = context.resolver.program
     names = {s: ident for ident, form in program.flags.items() for s in form.spellings}
     for ident, form in program.flags.items():
         names |= {name: ident for name in (ident, form.dest or ident) if "_" in name}
     words = [w for text in said_in(event) for w in WORD.findall(text)]
-    return [names.get(w, w) for w in words if w in names or w in program.env]
+    named = [names.get(w, w) for w in words if w in names or w in program.env]
+    text = " ".join(w.lower() for w in re.split(r"[\W_]+", " ".join(said_in(event))))
+    spoken = {i: text.find(f" {i.replace('_', ' ')} ") for i in program.flags if "_" in i}
+    return [*named, *sorted((i for i, at in spoken.items() if at >= 0), key=lambda i: spoken[i])]
 
 
 def chosen_in(context: Context, event: Event) -> list[str]:
@@ -161,6 +164,9 @@ def places_in(context: Context, event: Event) -> list[Place]:
         words = {w for w in WORD.findall(event.text) if len(w) >= SHORTEST_MODULE}
         modules = (m for m in context.index.logs.modules if m.rpartition("/")[2].removesuffix(".py") in words)
         found = [p for m in modules if (p := place_of(context, PACKAGE + m))]
+    if not found:
+        spoken = {p.path: [at for w in p.words if (at := event.text.find(w)) >= 0] for p in context.index.logs.places}
+        found = sorted((p for p in context.index.logs.places if spoken[p.path]), key=lambda p: min(spoken[p.path]))
     unique = {p.path: p for p in found}
     return sorted(unique.values(), key=lambda p: not p.path.startswith("srt/"))
 

@@ -62,10 +62,14 @@ class LogPattern(Strict, frozen=True):
 
 
 class Place(Strict, frozen=True):
-    """Which flags and variables choose or shape the code below a path of the engine or of a kernel library."""
+    """Which flags and variables choose or shape the code below a path of the engine or of a kernel library.
+
+    `words`: what a message without any place says that is about this code.
+    """
 
     path: str
     about: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
 
 class Logs(Strict, frozen=True):

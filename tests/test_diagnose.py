@@ -173,6 +173,8 @@ def test_a_rule_that_the_log_confirms_depends_on_nothing(store: Store) -> None:
         ("RuntimeError: no plan for flashinfer_cutedsl", "--moe-runner-backend"),
         ("RuntimeError: odd\n  in flashinfer_comm_fusion", "--enforce-disable-flashinfer-allreduce-fusion"),
         ("xgrammar_backend: assertion on an odd schema", "--grammar-backend"),
+        ("ValueError: no tool call parser of that name", "--tool-call-parser"),
+        ("jinja2.exceptions.TemplateError: roles must alternate", "--chat-template"),
     ],
 )
 def test_an_excerpt_without_frames_is_guessed_from_its_words(store: Store, text: str, about: str) -> None:
