@@ -31,6 +31,8 @@ SHORT_LOG = 40
 """Up to so many messages the log counts as an excerpt, whose lines may belong together without saying so."""
 
 
+DIED = "hit an exception"
+"""What each process of the engine says when it goes down; another traceback before that was survived."""
 TROUBLE = re.compile(
     r"\b(?:error|fail(?:ed|ure)|fatal|abort(?:ed)?|assert\w*|unsupported|not supported|illegal)\b", re.I
 )
@@ -102,11 +104,13 @@ def located_in(
         found += matches_in([_joined(events)], known, logs.phases)
     located = [Located(event, phase, match.signature if match else None) for event, phase, match in found]
     causes = [x for x in located if x.role == "cause"]
-    causes.sort(key=lambda x: x.event.numbers[0])
+    died = any(DIED in x.event.text for x in causes)
+    causes.sort(key=lambda x: (died and x.event.survived(DIED), x.event.numbers[0]))
     hints = [x for x in located if x.role == "hint"]
     aftermath = [x for x in located if x.role == "consequence"][:1]
     if not causes:
-        causes = [x for x in located if x.signature is None and x.event.raised][:1]
+        unknown = [x for x in located if x.signature is None and x.event.raised]
+        causes = sorted(unknown, key=lambda x: DIED not in x.event.text)[:1]
     return causes, hints, aftermath
 
 

@@ -50,6 +50,10 @@ class Event(msgspec.Struct, frozen=True):
         """The frames of all exceptions, the innermost of the root cause first."""
         return tuple(frame for raised in self.raised for frame in reversed(raised.frames))
 
+    def survived(self, died: str) -> bool:
+        """Whether it raised something and does not say, in the engine's words, that the process went down."""
+        return any(r.kind for r in self.raised) and died not in self.text
+
 
 def event_of(record: Record) -> Event:
     """A record with its tracebacks read."""

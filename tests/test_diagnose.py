@@ -184,6 +184,19 @@ def test_an_excerpt_without_frames_is_guessed_from_its_words(store: Store, text:
     assert about in found.findings[0].flags
 
 
+def test_a_traceback_that_was_survived_is_not_the_first_cause(store: Store) -> None:
+    text = (
+        "[2026-05-01 10:00:00] Traceback (most recent call last):\n"
+        '  File "/x/odd.py", line 1, in f\n'
+        "ModuleNotFoundError: No module named 'odd'\n"
+        "[2026-05-01 10:00:09 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/model_executor/model_runner.py", line 1400, in load_model\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    )
+    found = diagnose(store, text, None, Options(engine_version="0.5.12"))
+    assert [f.rule for f in found.findings[:2]] == ["gpu-memory-at-weights", "package-not-installed"]
+
+
 def test_a_message_without_traceback_is_traced_to_who_says_it() -> None:
     """A few words in a row are enough, in any case, and a traceback that has a place of the engine is left alone."""
     (known, *_) = fingerprints("the frobnicator wants even pages")
