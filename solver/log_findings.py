@@ -33,7 +33,8 @@ def explained(context: Context, result: Result | None, where: Located) -> list[F
     fired = fired or _at_place(result, where.event)
     if fired:
         finding = _confirmed(min(fired, key=lambda f: bool(f.conditional_on)), where)
-        own = [f for f in _fixes(context, result, signature.fix) if f not in finding.fixes]
+        there = [_result_of(f) for f in finding.fixes]
+        own = [f for f in _fixes(context, result, signature.fix) if _result_of(f) not in there]
         return [msgspec.structs.replace(finding, fixes=(*finding.fixes, *own))]
     return _of_words(context, signature, where) or [_of_signature(context, result, signature, where)]
 
@@ -132,6 +133,11 @@ def _values(context: Context, result: Result | None, message: str) -> dict[str, 
 
 def _fixes(context: Context, result: Result | None, fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
     return tuple(settled for f in fixes if (settled := _settled(context, result, f)) is not None)
+
+
+def _result_of(fix: Fix) -> tuple[Any, ...]:
+    """What a fix comes down to, whatever it is said to cost."""
+    return fix.set, fix.env, fix.upgrade, fix.checkpoint, () if fix.set else fix.unset
 
 
 def _settled(context: Context, result: Result | None, fix: Fix) -> Fix | None:
