@@ -1,15 +1,19 @@
 """Whole-process times of flagwise as ratios to `python -c pass`, both measured in one run, in turn.
 
 usage: python benchmarks/whole_process.py [--runs N] [--check]
-`--check` exits 1 when a median ratio is above its limit (validate 8, solve 25).
+`--check` exits 1 when a median ratio is above its limit (validate and inspect 8, solve 25).
+`inspect model DIR` reads a directory made for the run: the config of a hybrid mixture of experts, and a safetensors
+header of 6,000 tensors.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,13 +25,51 @@ CASE = (
 )
 WHERE = ("--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10")
 MODEL = ("--model", "qwen3.5-397b-a17b-nvfp4")
+CONFIG = {
+    "architectures": ["Qwen3NextForCausalLM"],
+    "model_type": "qwen3_next",
+    "hidden_size": 2048,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "full_attention_interval": 4,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "num_experts": 512,
+    "num_experts_per_tok": 10,
+    "moe_intermediate_size": 512,
+    "vocab_size": 151936,
+    "max_position_embeddings": 262144,
+}
+TENSORS = 6000
 FLAGWISE = str(Path(sys.executable).with_name("flagwise"))
+CHECKPOINT = tempfile.TemporaryDirectory()
 COMMANDS = {
     "validate": ([FLAGWISE, "validate", CASE, *WHERE], 8.0),
     "solve": ([FLAGWISE, "solve", "--goal", "min-pcie-roundtrips", *MODEL, *WHERE, "--", "--tp", "8"], 25.0),
+    "inspect model DIR": ([FLAGWISE, "inspect", "model", CHECKPOINT.name], 8.0),
     "solve, no pins": ([FLAGWISE, "solve", "--goal", "min-pcie-roundtrips", *MODEL, *WHERE], 25.0),
 }
 BASELINE = [sys.executable, "-c", "pass"]
+
+
+def write_checkpoint(folder: Path) -> None:
+    """A config and one safetensors file: a header of `TENSORS` experts' weights, and a hole where they would lie."""
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    size = 1024 * 1024
+    header = {
+        f"model.layers.{i % 48}.mlp.experts.{i // 48}.up_proj.weight": {
+            "dtype": "BF16", "shape": [512, 1024], "data_offsets": [i * size, (i + 1) * size]
+        }
+        for i in range(TENSORS)
+    }  # fmt: skip
+    raw = json.dumps(header).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(raw).to_bytes(8, "little") + raw)
+        file.truncate(8 + len(raw) + TENSORS * size)
 
 
 def seconds(command: list[str]) -> float:
@@ -50,6 +92,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     worst = 0
+    write_checkpoint(Path(CHECKPOINT.name))
     print("times `python -c pass`    median    least    most    limit")
     for name, (command, limit) in COMMANDS.items():
         found = sorted(ratios(command, options.runs))

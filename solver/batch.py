@@ -7,23 +7,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from solver.check import at_or_above
-from solver.context import Context, Options, build, check_context
+from solver.context import Context, Lookup, Options, build, check_context
 from solver.errors import RequestError
 from solver.launch import Launch, read_argv, read_command
 from solver.records import Severity
-from solver.render.data import line, result_data
+from solver.render.data import ResultData, line, result_data
 from solver.store import Store
 
 KEYS = {"id", "command", "argv", "env", "model", "model_dir", "hardware", "engine_version"}
 WRONG_REQUEST, FINDINGS = 2, 1
 
-Judge = Callable[[Context], tuple[dict[str, Any], bool]]
+Judge = Callable[[Context], tuple[Any, bool]]
+"""A launch -> the fields of its result, as a record or a mapping, and whether it fails."""
 
 
 def validate_lines(store: Store, path: str, options: Options, fail_on: Severity, fail_on_unknown: bool) -> int:
     """Validate each line and print its result; returns the worst line's exit status."""
 
-    def judge(context: Context) -> tuple[dict[str, Any], bool]:
+    def judge(context: Context) -> tuple[ResultData, bool]:
         result = check_context(context)
         counted = [f for f in result.findings if at_or_above(f, fail_on) and not f.after]
         return result_data(context, result), any(fail_on_unknown or not f.conditional_on for f in counted)
@@ -34,6 +35,7 @@ def validate_lines(store: Store, path: str, options: Options, fail_on: Severity,
 def each_line(store: Store, path: str, options: Options, judge: Judge) -> int:
     """Judge every line of a file; a bad line becomes a result with an `error`."""
     worst = 0
+    lookup = Lookup(store.index)
     for number, text in enumerate(_lines(path), 1):
         if not text.strip():
             continue
@@ -42,11 +44,11 @@ def each_line(store: Store, path: str, options: Options, judge: Judge) -> int:
             row = _row(text, number)
             row_id = row.get("id")
             _known_keys(row, number)
-            data, failed = judge(_context(store, row, options))
+            data, failed = judge(_context(store, row, options, lookup))
             worst = max(worst, FINDINGS if failed else 0)
         except RequestError as error:
             data, worst = {"error": str(error)}, WRONG_REQUEST
-        print(line({"id": row_id, **data}))
+        print(line(row_id, data))
     return worst
 
 
@@ -76,7 +78,7 @@ def _known_keys(row: dict[str, Any], number: int) -> None:
         )
 
 
-def _context(store: Store, row: dict[str, Any], options: Options) -> Context:
+def _context(store: Store, row: dict[str, Any], options: Options, lookup: Lookup) -> Context:
     model = row.get("model_dir") or row.get("model") or options.model
     settled = Options(
         model,
@@ -87,7 +89,7 @@ def _context(store: Store, row: dict[str, Any], options: Options) -> Context:
     for key in ("model", "model_dir", "hardware", "engine_version"):
         if not isinstance(row.get(key), str | None):
             raise RequestError(f"{key}: expected a text")
-    return build(store, _launch(row), settled)
+    return build(store, _launch(row), settled, lookup)
 
 
 def _launch(row: dict[str, Any]) -> Launch:

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from solver.compiled import CompiledRule, Program
-from solver.conditions import evaluator, names_in
+from solver.compiled import Program
+from solver.conditions import Evaluator
+from solver.decisions import Resolver
 from solver.facts import Facts
-from solver.pipeline import RULE, Fired, Outcome, Resolver, plain, run
+from solver.nodes import names_in
+from solver.pipeline import RULE, Fired, Outcome, plain, run
 from solver.problems import Problem
 from solver.records import SEVERITIES, STAGES, Fact, Finding, Fix, Rule, Severity
 from solver.store import Store
@@ -59,6 +61,7 @@ def check(
         outcomes: tuple[Outcome, ...] = (first,)
         labels: tuple[str, ...] = ("",)
     else:
+        resolver.more_follow = True
         outcomes = tuple(run(resolver, _with_hardware(facts, c.hardware), estimates) for c in split)
         labels = tuple(c.name for c in split)
     findings = [
@@ -129,7 +132,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
     if left_open and (rule.severity != "error" or not _looks_at_open_flag(fired)):
         return None
     program = resolver.program
-    values = {**_message_values(rule, outcome, program), **fired.values}
+    values = _message_values(rule, fired, outcome, program)
     names = flags_of(rule, fired)
     return Finding(
         rule=rule.id,
@@ -143,7 +146,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         because=fired.because,
         conditional_on=rest,
         after=left_open[0] if left_open else None,
-        fixes=fixes_of(rule, fired.compiled, outcome, program, values),
+        fixes=fixes_of(rule, resolver.ready(fired.compiled).fix_when, outcome, values),
         sources=rule.sources,
     )
 
@@ -171,30 +174,29 @@ def _demands(fired: Fired, name: str) -> bool:
 
 def spelling(program: Program, flag_id: str) -> str:
     """The canonical long spelling of a flag in a release; an id the release does not have is shown dashed."""
-    form = program.flags.get(flag_id)
-    long = [s for s in form.spellings if s.startswith("--")] if form else []
-    return long[0] if long else f"--{flag_id.replace('_', '-')}"
+    return program.long_spellings.get(flag_id) or f"--{flag_id.replace('_', '-')}"
 
 
-def _message_values(rule: Rule, outcome: Outcome, program: Program) -> dict[str, Any]:
-    values: dict[str, Any] = {"release": program.release}
-    for hole in holes(" ".join((rule.message, rule.title))):
+def _message_values(rule: Rule, fired: Fired, outcome: Outcome, program: Program) -> dict[str, Any]:
+    """What the holes of a message stand for: the values when the rule fired, else those in the end."""
+    values: dict[str, Any] = {"release": program.release, **fired.values}
+    for hole in (*holes(rule.message), *holes(rule.title)):
         space, _, name = hole.partition(".")
         if space == "spell":
             values[hole] = spelling(program, name)
-        elif name:
-            values.setdefault(hole, plain(outcome.state.get(space, name)))
+        elif name and hole not in values:
+            values[hole] = plain(outcome.state.get(space, name))
     return values
 
 
 def fixes_of(
-    rule: Rule, compiled: CompiledRule, outcome: Outcome, program: Program, values: dict[str, Any]
+    rule: Rule, conditions: list[Evaluator | None], outcome: Outcome, values: dict[str, Any]
 ) -> tuple[Fix, ...]:
     """The rule's fixes that apply here: `only_if` does not fail, only what was given is dropped, holes are filled."""
     spaces = outcome.state.spaces
     found = []
-    for fix, node in zip(rule.fix, compiled.fix_when, strict=True):
-        if node is not None and evaluator(node, program.tables)(outcome.state) is False:
+    for fix, only_if in zip(rule.fix, conditions, strict=True):
+        if only_if is not None and only_if(outcome.state) is False:
             continue
         unset = tuple(n for n in fix.unset if n in spaces["given"] or outcome.state.origins.get(("env", n)) == "given")
         if unset or fix.set or fix.env or fix.upgrade or fix.checkpoint:
@@ -262,20 +264,25 @@ def problem_fixes(problem: Problem, facts: Facts | None) -> tuple[Fix, ...]:
 def resolved_of(program: Program, facts: Facts, outcomes: tuple[Outcome, ...]) -> dict[str, Resolved]:
     """Each flag whose value is given or was written by a rule, with the rules that wrote it in order."""
     resolved: dict[str, Resolved] = {}
+    ends = [outcome.state.spaces["flag"] for outcome in outcomes]
     written: dict[str, dict[str, None]] = {}
     for outcome in outcomes:
         for write in outcome.writes:
             if write.space == "flag":
                 written.setdefault(write.name, {})[write.rule] = None
-    for name in program.flags:
-        if name not in written and name not in facts.given:
-            continue
-        values = [plain(o.state.spaces["flag"].get(name)) for o in outcomes]
-        distinct = [v for i, v in enumerate(values) if v not in values[:i]]
-        value = distinct[0] if len(distinct) == 1 else {"one_of": distinct}
-        origin = outcomes[0].state.origin("flag", name)
-        resolved[name] = Resolved(value, origin, tuple(written.get(name, ())))
+    first, origins = ends[0], outcomes[0].state.origins
+    places = program.places
+    for name in sorted({*written, *facts.given} & places.keys(), key=places.__getitem__):
+        value = plain(first.get(name)) if len(ends) == 1 else _in_all(name, ends)
+        resolved[name] = Resolved(value, origins.get(("flag", name), "default"), tuple(written.get(name, ())))
     return resolved
+
+
+def _in_all(name: str, ends: list[dict[str, Any]]) -> Any:
+    """The value of a flag over several cases: the one it has in all, or all that it has."""
+    values = [plain(flags.get(name)) for flags in ends]
+    distinct = [v for i, v in enumerate(values) if v not in values[:i]]
+    return distinct[0] if len(distinct) == 1 else {"one_of": distinct}
 
 
 def facts_used(result: Result) -> tuple[Fact, ...]:

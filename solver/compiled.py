@@ -4,15 +4,17 @@
 """
 
 # no deferred annotations here: msgspec would compile each one again when a program is first decoded
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from solver.conditions import Node
+from solver.nodes import Node, inlined
 from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm
 
 if TYPE_CHECKING:
     from solver.knowledge import Knowledge
+    from solver.options import Index
 
 STAGE_RANK = {"parse": 0, "resolve": 1, "config": 2, "load": 3, "capture": 4, "run": 5, "quality": 6, "host": 7}
 
@@ -50,7 +52,7 @@ class CompiledRule(msgspec.Struct, frozen=True, array_like=True):
     """The condition of each fix of the rule, in order."""
 
 
-class Program(msgspec.Struct, frozen=True):
+class Program(msgspec.Struct, frozen=True, dict=True):
     """All that a release needs at run time: its flags, variables, tables, and rules in order."""
 
     release: str
@@ -64,6 +66,34 @@ class Program(msgspec.Struct, frozen=True):
     arguments: dict[str, dict[str, Node]]
     """Formula -> argument -> expression."""
 
+    @cached_property
+    def options(self) -> "Index":
+        """How its parser finds a flag by what was typed."""
+        from solver.options import index
+
+        return index(self.flags)
+
+    @cached_property
+    def unset_flags(self) -> dict[str, Any]:
+        """Every flag with its value when it is not given."""
+        return {flag_id: form.default for flag_id, form in self.flags.items()}
+
+    @cached_property
+    def unset_env(self) -> dict[str, Any]:
+        """Every variable with its value when it is not set."""
+        return {name: form.default for name, form in self.env.items()}
+
+    @cached_property
+    def long_spellings(self) -> dict[str, str]:
+        """Flag -> its first long spelling."""
+        found = ((i, next((s for s in form.spellings if s.startswith("--")), None)) for i, form in self.flags.items())
+        return {flag_id: spelling for flag_id, spelling in found if spelling}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each flag stands in the release's parser."""
+        return {flag_id: place for place, flag_id in enumerate(self.flags)}
+
 
 class Core(msgspec.Struct, frozen=True):
     """The small part of what does not depend on the release."""
@@ -75,6 +105,8 @@ class Core(msgspec.Struct, frozen=True):
     hub_ids: dict[str, str]
     gpu_names: dict[str, str]
     """Alias, or name as nvidia-smi prints it, in small letters -> GPU id."""
+    evidence: tuple[str, ...]
+    """The architectures that evidence is about."""
 
 
 # ------------------------------------------------------------------ compile
@@ -86,11 +118,19 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
 
     from solver.grammar import fold_release, literal, parse
 
+    settled: dict[str, Node] = {}
+
     def node(text: str) -> Node:
-        return fold_release(parse(text), Version, release)
+        return fold_release(parse(text), Version, release, settled)
 
     def value(raw: Any) -> Node:
-        return fold_release(literal(raw), Version, release)
+        return fold_release(literal(raw), Version, release, settled)
+
+    lets = []
+    for name, text in rule.let.items():
+        lets.append((name, node(text)))
+        if lets[-1][1][0] == "lit":
+            settled[name] = lets[-1][1]
 
     def sets(values: dict[str, Any]) -> tuple[Set, ...]:
         return tuple(Set(*_target(name), value(raw)) for name, raw in values.items())
@@ -103,7 +143,7 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
         severity=rule.severity,
         stage=rule.stage,
         report=rule.report,
-        let=tuple((name, node(text)) for name, text in rule.let.items()),
+        let=tuple(lets),
         when=tuple(map(node, rule.when)),
         require=tuple(map(node, rule.require)),
         forbid=tuple(map(node, rule.forbid)),
@@ -112,6 +152,14 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
         about=rule.about,
         fix_when=tuple(node(f.only_if) if f.only_if else None for f in rule.fix),
     )
+
+
+def lets_of(rule: CompiledRule) -> dict[str, Node]:
+    """The intermediate values of a rule, each in terms of facts alone."""
+    lets: dict[str, Node] = {}
+    for name, node in rule.let:
+        lets[name] = inlined(node, lets)
+    return lets
 
 
 def _target(name: str) -> tuple[str, str]:
@@ -152,7 +200,7 @@ def compile_release(knowledge: "Knowledge", release: str) -> Program:
     )
 
 
-def index_parts(knowledge: "Knowledge", content_hash: str) -> dict[str, Any]:
+def index_parts(knowledge: "Knowledge", content_hash: str, evidence: tuple[str, ...]) -> dict[str, Any]:
     """The parts of `Index`, to be written."""
     from solver.known import known_of
 
@@ -169,6 +217,7 @@ def index_parts(knowledge: "Knowledge", content_hash: str) -> dict[str, Any]:
                 for name in (*gpu.aliases, gpu.traits.get("name"))
                 if name
             },
+            evidence=evidence,
         ),
         "known": known_of(knowledge),
         "models": knowledge.models,

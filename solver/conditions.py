@@ -8,14 +8,15 @@ cases). Where nodes come from, and what the language has, is in `grammar`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any, Protocol
 
 from solver.errors import ConditionError
+from solver.nodes import Node
 
-Node = list[Any]
 MAX_CASES = 64
 
 
@@ -31,6 +32,12 @@ class Unknown:
     def __repr__(self) -> str:
         return f"Unknown({self.names!r}, {self.values!r})"
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Unknown and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.values))
+
 
 class State(Protocol):
     """What a condition is evaluated against: the value of a dotted name now, null where there is none."""
@@ -41,77 +48,53 @@ class State(Protocol):
 Evaluator = Callable[[Any], Any]
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all nodes below it."""
-    yield node
-    for child in node[1:] if node[0] != "lit" else ():
-        if isinstance(child, list):
-            if child and isinstance(child[0], str) and child[0] in _KINDS:
-                yield from walk(child)
-            else:
-                for item in child:
-                    if isinstance(item, list) and item and isinstance(item[0], str) and item[0] in _KINDS:
-                        yield from walk(item)
+def _contains(item: Any, container: Any) -> bool:
+    return container is not None and item is not None and item in container
 
 
-_KINDS = frozenset(
-    "lit name table release var and or not bin if list index cmp call any all set".split()  # noqa: SIM905  # shorter
-)  # first item of every node
+def _ordered(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: False if left is None or right is None else function(left, right)
 
 
-def names_in(node: Node) -> tuple[tuple[str, str], ...]:
-    """The (namespace, name) pairs that a node mentions, in order, without repeats."""
-    found = {(n[1], n[2]): None for n in walk(node) if n[0] == "name"}
-    return tuple(found)
+def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: function(left, right) if right else None
 
 
-def compare(op: str, left: Any, right: Any) -> Any:
-    if op == "==":
-        return left == right
-    if op == "!=":
-        return left != right
-    if op == "in":
-        return right is not None and left is not None and left in right
-    if op == "not in":
-        return not (right is not None and left is not None and left in right)
-    if left is None or right is None:
-        return False
-    if op == "<":
-        return left < right
-    if op == "<=":
-        return left <= right
-    if op == ">":
-        return left > right
-    return left >= right
-
-
-def _arithmetic(op: str, left: Any, right: Any) -> Any:
-    if left is None or right is None:
-        return None
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/":
-            return left / right if right else None
-        case "//":
-            return left // right if right else None
-        case "%":
-            return left % right if right else None
-        case _:
-            return left**right
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "in": _contains,
+    "not in": lambda item, container: not _contains(item, container),
+    "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le),
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
+}
 
 
 def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
-        return None if any(a is None for a in args) else function(*args)
+        for arg in args:
+            if arg is None:
+                return None
+        return function(*args)
 
     return call
 
 
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: None if left is None or right is None else function(left, right)
+
+
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "+": _of_two(operator.add),
+    "-": _of_two(operator.sub),
+    "*": _of_two(operator.mul),
+    "/": _of_two(_divided(operator.truediv)),
+    "//": _of_two(_divided(operator.floordiv)),
+    "%": _of_two(_divided(operator.mod)),
+    "**": _of_two(operator.pow),
+}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": _null_safe(min),
     "max": _null_safe(max),
@@ -145,31 +128,34 @@ def lift(function: Callable[..., Any], *args: Any) -> Any:
 
 def merge(values: list[Any], names: tuple[str, ...]) -> Any:
     """One value if all agree, else Unknown with the distinct ones (in order of appearance)."""
-    distinct: list[Any] = []
+    found: list[Any] = []
     for value in values:
         if type(value) is Unknown:
             names = tuple(dict.fromkeys((*names, *value.names)))
             if value.values is None:
                 return Unknown(names)
-            distinct += [v for v in value.values if not _holds(distinct, v)]
-        elif not _holds(distinct, value):
-            distinct.append(value)
+            found += value.values
+        else:
+            found.append(value)
+    distinct = _distinct(found)
     return distinct[0] if len(distinct) == 1 else Unknown(names, tuple(distinct))
 
 
-def _holds(values: list[Any], value: Any) -> bool:
-    return any(v is value or (type(v) is type(value) and v == value) for v in values)
+def _distinct(values: list[Any]) -> list[Any]:
+    """The values without repeats; 1, 1.0 and true are different ones."""
+    try:
+        return list({(type(v), v): v for v in values}.values())
+    except TypeError:  # a list or a mapping among them
+        return [v for i, v in enumerate(values) if not any(type(v) is type(w) and v == w for w in values[:i])]
 
 
 def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
     """A function from a state to the node's value: a plain value, or Unknown."""
+    constant = _constant(node, tables)
+    if constant is not None:
+        value = constant[0]
+        return lambda state: value
     match node[0]:
-        case "lit":
-            value = node[1]
-            return lambda state: value
-        case "table":
-            content = tables.get(node[1])
-            return lambda state: content
         case "name":
             space, name = node[1], node[2]
             return lambda state: state.get(space, name)
@@ -180,19 +166,19 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
             items = [evaluator(n, tables) for n in node[1]]
             return lambda state: _collect(items, state)
         case "set":
-            return _unary(lambda v: v is not None, evaluator(node[1], tables))
+            return _unary(_is_set, node[1], tables)
+        case "not" if node[1][0] == "set":
+            return _unary(_is_unset, node[1][1], tables)
         case "not":
-            return _unary(lambda v: not v, evaluator(node[1], tables))
+            return _unary(operator.not_, node[1], tables)
         case "and" | "or":
             return _junction(node[0] == "and", [evaluator(n, tables) for n in node[1]])
         case "cmp":
-            op = node[1]
-            return _binary(lambda a, b: compare(op, a, b), evaluator(node[2], tables), evaluator(node[3], tables))
+            return _binary(COMPARISONS[node[1]], node[2], node[3], tables)
         case "bin":
-            op = node[1]
-            return _binary(lambda a, b: _arithmetic(op, a, b), evaluator(node[2], tables), evaluator(node[3], tables))
+            return _binary(ARITHMETIC[node[1]], node[2], node[3], tables)
         case "index":
-            return _binary(_index, evaluator(node[1], tables), evaluator(node[2], tables))
+            return _binary(_index, node[1], node[2], tables)
         case "call":
             return _function(FUNCTIONS[node[1]], [evaluator(n, tables) for n in node[2]])
         case "if":
@@ -202,14 +188,46 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
     raise ConditionError(f"no such node: {node[0]!r}")
 
 
+def _constant(node: Node, tables: dict[str, Any]) -> tuple[Any] | None:
+    """The value of a node that depends on nothing, in a tuple."""
+    if node[0] == "lit":
+        return (node[1],)
+    if node[0] == "table":
+        return (tables.get(node[1]),)
+    if node[0] == "list" and all(n[0] == "lit" for n in node[1]):
+        return ([n[1] for n in node[1]],)
+    return None
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None
+
+
+def _is_unset(value: Any) -> bool:
+    return value is None
+
+
 def _collect(items: list[Evaluator], state: Any) -> Any:
     values = [item(state) for item in items]
-    if any(type(v) is Unknown for v in values):
+    if Unknown in map(type, values):
         return lift(lambda *v: list(v), *values)
     return values
 
 
-def _unary(function: Callable[[Any], Any], inner: Evaluator) -> Evaluator:
+# The shapes that most conditions have are functions of their own, without a call for the part that is looked up.
+
+
+def _unary(function: Callable[[Any], Any], node: Node, tables: dict[str, Any]) -> Evaluator:
+    if node[0] == "name":
+        _, space, name = node
+
+        def run_name(state: Any) -> Any:
+            value = state.get(space, name)
+            return lift(function, value) if type(value) is Unknown else function(value)
+
+        return run_name
+    inner = evaluator(node, tables)
+
     def run(state: Any) -> Any:
         value = inner(state)
         return lift(function, value) if type(value) is Unknown else function(value)
@@ -217,9 +235,15 @@ def _unary(function: Callable[[Any], Any], inner: Evaluator) -> Evaluator:
     return run
 
 
-def _binary(function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluator) -> Evaluator:
+def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node, tables: dict[str, Any]) -> Evaluator:
+    constant = _constant(right, tables)
+    if constant is not None:
+        value = constant[0]
+        return _unary(lambda a: function(a, value), left, tables)
+    first, second = evaluator(left, tables), evaluator(right, tables)
+
     def run(state: Any) -> Any:
-        a, b = left(state), right(state)
+        a, b = first(state), second(state)
         return lift(function, a, b) if type(a) is Unknown or type(b) is Unknown else function(a, b)
 
     return run
@@ -228,7 +252,7 @@ def _binary(function: Callable[[Any, Any], Any], left: Evaluator, right: Evaluat
 def _function(function: Callable[..., Any], args: list[Evaluator]) -> Evaluator:
     def run(state: Any) -> Any:
         values = [a(state) for a in args]
-        return lift(function, *values) if any(type(v) is Unknown for v in values) else function(*values)
+        return lift(function, *values) if Unknown in map(type, values) else function(*values)
 
     return run
 

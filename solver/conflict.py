@@ -10,10 +10,10 @@ import msgspec
 
 from solver.check import spelling
 from solver.context import Context, resolver_for
+from solver.decisions import mentioned
 from solver.engines.sat import SatEngine
 from solver.facts import typed_env
 from solver.goals import find_goal
-from solver.pipeline import mentioned
 from solver.records import Fact
 from solver.solve import Problem, best_of, checked, choices_of, completed, errors_in, metrics_of, problem_of, without
 from solver.symbolic import Choice

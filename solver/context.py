@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import msgspec
 
 from solver.check import Case, Result, check
 from solver.compiled import Program
+from solver.decisions import Resolver
 from solver.errors import RequestError
 from solver.estimates import Figure, estimates_for
 from solver.facts import Facts
+from solver.index import Index
 from solver.launch import Launch
-from solver.pipeline import Resolver
 from solver.problems import Problem
 from solver.reading import Reading, read_flags
-from solver.records import Traits
 from solver.release import FORK, Assumed, choose_release
-from solver.store import Index, Store
+from solver.store import Store
+from solver.traits.find import Lookup
 from solver.unknown import env_problems, place_unknown, read_env
 
-__all__ = ["Assumed", "Context", "Options", "build", "check_context", "choose_release", "resolver_for"]
+__all__ = ["Assumed", "Context", "Lookup", "Options", "build", "check_context", "choose_release", "resolver_for"]
 
 REQUEST_DEFAULTS = {"context": 4096, "concurrency": 1}
 
@@ -78,10 +78,15 @@ def _of_fork(program: Program, name: str) -> Program:
     return applied(program, fork) if fork else program
 
 
-def build(store: Store, launch: Launch | None, options: Options) -> Context:
-    """Settle release, model and machine, and read the command's flags. Errors: RequestError."""
+def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup | None = None) -> Context:
+    """Settle release, model and machine, and read the command's flags. Errors: RequestError.
+
+    `lookup` is shared by the launches of a batch.
+    """
     release, release_from, notes = choose_release(store.index, options.engine_version, launch)
     resolver = resolver_for(store, release, options.engine_version if release_from == FORK else None)
+    resolver.more_follow = resolver.more_follow or lookup is not None
+    lookup = lookup or Lookup(store.index)
     program = resolver.program
     words = launch.words if launch else ()
     reading = read_flags(
@@ -90,10 +95,12 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         serve=launch is not None and launch.entry == "serve",
         features=program.tables.get("launcher_features") or (),
         read_file=_read_text,
+        known=program.options,
     )
     reading = place_unknown(store.index, program, reading)
-    model_name, model = find_model(store.index, options.model, reading.given.get("model_path"), notes)
-    hardware = find_hardware(store.index, options.hardware)
+    model_name, model, assumed = lookup.model(options.model, reading.given.get("model_path"))
+    hardware, unread = lookup.machine(options.hardware)
+    notes += [*assumed, *unread]
     facts = Facts(
         release=release,
         given=reading.given,
@@ -103,7 +110,7 @@ def build(store: Store, launch: Launch | None, options: Options) -> Context:
         request={**REQUEST_DEFAULTS, **options.request},
         doubtful=reading.unknown,
         spans=reading.spans,
-        domains=_domains(store.index),
+        domains=store.index.domains,
     )
     stated = options.model is not None or launch is None
     problems = (*_without_model_demand(reading.problems, stated), *env_problems(store.index, program, launch))
@@ -148,90 +155,15 @@ def _read_text(path: str) -> str:
         raise RequestError(f"cannot read the --config file {path}: {error}") from None
 
 
-# --------------------------------------------------------------------- model
-
-
-def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]) -> tuple[str | None, dict[str, Any]]:
-    """Traits of the model: a directory, a catalogue id, a hub id, or a path a part of which is a known hub name."""
-    name = wanted if wanted is not None else path if isinstance(path, str) else None
-    if name is None:
-        return None, {}
-    if os.path.isdir(name):
-        return name, read_directory(index, name)
-    models = index.models
-    entry = models.get(name) or models.get(index.hub_ids.get(name.lower(), ""))
-    if entry is None:
-        entry = _named_in_path(index, name)
-        if entry is not None:
-            notes.append(Assumed("model", entry.id, f"a part of {name} is the hub name of this catalogue entry"))
-    if entry is not None:
-        return entry.id, {**entry.traits, **_identity(entry)}
-    if wanted is not None:
-        from difflib import get_close_matches
-
-        near = get_close_matches(wanted.lower(), [*index.models, *index.hub_ids], 3, 0.4)
-        hint = f"; near are {', '.join(near)}" if near else ""
-        raise RequestError(f"unknown model {wanted!r}: no directory and no catalogue id{hint}")
-    return name, {}
-
-
-def read_directory(index: Index, name: str) -> dict[str, Any]:
-    """Traits of a checkpoint directory; what only documentation tells comes from the catalogue entry of that name.
-
-    The entry counts only when architecture and quantisation are those of the directory.
-    """
-    from pathlib import Path
-
-    from solver.traits.model import read_checkpoint
-
-    read = read_checkpoint(Path(name))
-    entry = _named_in_path(index, os.path.abspath(name))
-    if entry is None or any(entry.traits.get(k) != read.get(k) for k in ("architecture", "quant_method")):
-        return read
-    return {**entry.traits, **read, **_identity(entry)}
-
-
-def _identity(entry: Traits) -> dict[str, Any]:
-    return {"id": entry.id, "family": entry.family, "hub_id": entry.hub_ids[0] if entry.hub_ids else None}
-
-
-def _named_in_path(index: Index, name: str) -> Traits | None:
-    """The entry whose hub name is a part of a path, the last one first; hub caches write `models--owner--name`."""
-    by_name: dict[str, set[str]] = {}
-    for hub, ident in index.hub_ids.items():
-        by_name.setdefault(hub.rsplit("/", 1)[-1], set()).add(ident)
-    for part in reversed(name.lower().split("/")):
-        found = by_name.get(part.rpartition("--")[2], set())
-        if len(found) == 1:
-            return index.models[next(iter(found))]
-    return None
-
-
-# ------------------------------------------------------------------- machine
-
-
-def find_hardware(index: Index, wanted: str | None) -> dict[str, Any]:
-    """Traits of the machine: a catalogue id such as `8xrtx-pro-6000`, a YAML file, or nothing known."""
-    if wanted is None:
-        return {}
-    from solver.traits.hardware import hardware_of, read_hardware_file
-
-    if wanted.endswith((".yaml", ".yml")) or os.sep in wanted:
-        from pathlib import Path
-
-        return read_hardware_file(Path(wanted), index.hardware)
-    return hardware_of(wanted, index.hardware)
-
-
 def machine_cases(index: Index) -> tuple[Case, ...]:
     """The machines that an unknown one could be: each vendor, SM and link of the catalogue once."""
+    from solver.traits.hardware import EQUAL
+
     found: dict[tuple[Any, ...], Case] = {}
-    for entry in index.hardware.values():
+    for entry in (e for e in index.hardware.values() if not e.rare):
         traits = {k: entry.traits.get(k) for k in ("vendor", "sm", "gfx", "link")}
+        key = tuple(traits.values())
         label = f"SM{traits['sm']}" if traits["sm"] else str(traits["gfx"] or traits["vendor"])
-        found.setdefault(tuple(traits.values()), Case(f"{label} ({traits['link'] or 'link unknown'})", traits))
+        case = Case(f"{label} ({traits['link'] or 'link unknown'})", {**traits, **EQUAL})
+        found.setdefault(key, case)
     return tuple(sorted(found.values(), key=lambda c: (str(c.hardware["vendor"]), c.hardware["sm"] or 0, c.name)))
-
-
-def _domains(index: Index) -> dict[str, tuple[Any, ...]]:
-    return {name: t.domain for name, t in index.traits.items() if t.domain is not None}

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from solver.conditions import names_in
 from solver.coverage_sites import Site, sites
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds, read_yaml
+from solver.nodes import names_in
 from solver.records import Rule, Strict
 
 State = Literal["covered", "set aside", "open"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from solver.check import Result, check
 from solver.compiled import Program
-from solver.context import Context, Options, build
+from solver.context import Context, Lookup, Options, build
+from solver.decisions import Resolver
 from solver.launch import read_argv
 from solver.oracle import DECIDED
-from solver.pipeline import Resolver
 from solver.records import Finding
 from solver.store import Store
 
@@ -36,6 +36,34 @@ class Recorded(msgspec.Struct, frozen=True, omit_defaults=True, rename={"symbol"
     resolved: dict[str, Any] = {}
 
 
+class Expected(msgspec.Struct, frozen=True):
+    """One launch with the verdicts of several releases, as `oracle/expected/cases.jsonl` keeps them."""
+
+    id: str
+    model_dir: str
+    hardware: str
+    args: tuple[str, ...]
+    expect: dict[str, dict[str, Any]]
+    env: dict[str, str] = {}
+
+    def recorded(self, models: str) -> Iterator[Recorded]:
+        """One row for each release that decided it. `models`: the folder of the checkpoints."""
+        for release, answer in self.expect.items():
+            site = answer.get("site") or {}
+            yield Recorded(
+                self.id,
+                release,
+                f"{models}/{self.model_dir}",
+                self.hardware,
+                shlex.join(self.args),
+                answer["verdict"],
+                self.env,
+                site.get("file"),
+                site.get("symbol"),
+                answer.get("resolved") or {},
+            )
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """How one launch compares. `values`: (field, engine's, ours, whether the engine changed it)."""
 
@@ -54,19 +82,21 @@ class Judge:
 
     def __init__(self, store: Store, fields: tuple[str, ...]) -> None:
         self.store, self.fields = store, fields
+        self._lookup = Lookup(store.index)
         self._resolvers: dict[str, Resolver] = {}
 
     def compare(self, row: Recorded) -> Comparison:
         """Check the launch and hold the answer against the recorded one."""
         launch = read_argv(["python", "-m", "sglang.launch_server", *shlex.split(row.args)], env=row.env)
-        context = build(self.store, launch, Options(row.model, row.hardware, row.release))
+        context = build(self.store, launch, Options(row.model, row.hardware, row.release), self._lookup)
         decided = self._decided(context.resolver.program)
         return comparison_of(row, msgspec.structs.replace(context, resolver=decided), self.fields)
 
     def _decided(self, program: Program) -> Resolver:
         if program.release not in self._resolvers:
             rules = tuple(r for r in program.rules if r.stage in DECIDED)
-            self._resolvers[program.release] = Resolver(msgspec.structs.replace(program, rules=rules))
+            resolver = self._resolvers[program.release] = Resolver(msgspec.structs.replace(program, rules=rules))
+            resolver.more_follow = True
         return self._resolvers[program.release]
 
 

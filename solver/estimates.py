@@ -1,6 +1,6 @@
 """Effective values and traits -> the computed figures that rules and goals name as `estimate.x`, each with its inputs.
 
-What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `memory` and
+What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is data; the formulas are in `fitting` and
 `cost`. A figure is Unknown while something that it needs is, and null where a measured constant does not exist.
 """
 
@@ -11,14 +11,18 @@ from functools import cached_property
 from typing import Any
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, Node, Unknown, evaluator, names_in
+from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts
-from solver.store import Index
+from solver.index import Index
+from solver.nodes import Node, names_in
 
 DRAFT_METHOD = "mtp"
 
 SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 """Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
+
+SILENT = frozenset({"states_short"})
+"""Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
 
 Names = tuple[tuple[str, str], ...]
 
@@ -66,7 +70,8 @@ class Figure:
 
     def __call__(self, state: Any) -> Any:
         arguments = self.arguments(state)
-        return arguments if type(arguments) is Unknown else self.compute(arguments)
+        value = arguments if type(arguments) is Unknown else self.compute(arguments)
+        return None if type(value) is Unknown and self._name in SILENT else value
 
     def compute(self, arguments: dict[str, Any]) -> Any:
         """The figure for known arguments; null where they describe no layout."""
@@ -91,8 +96,12 @@ NAMES: dict[str, str] = {
     "kv_pool_gib": "memory",
     "state_pool_gib": "memory",
     "kv_tokens": "memory",
+    "state_slots": "memory",
+    "states_short": "memory",
+    "slots_per_request": "memory",
     "requests": "memory",
     "short": "memory",
+    "fitting_tp": "memory",
     "token_latency_us": "layout",
     "pcie_roundtrips_per_token": "layout",
     "draft_latency_ratio": "layout",
@@ -103,8 +112,8 @@ NAMES: dict[str, str] = {
 
 
 _expressions: dict[int, tuple[Program, dict[str, Expressions]]] = {}
-_kept: dict[tuple[int, ...], tuple[Any, dict[str, Figure]]] = {}
-KEPT_AT_MOST = 8
+_kept: dict[tuple[Any, ...], tuple[Any, dict[str, Figure]]] = {}
+KEPT_AT_MOST = 256
 
 
 def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
@@ -112,8 +121,8 @@ def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Fig
 
     Nothing is computed before a rule asks.
     """
-    bound_to = (index, program, facts.model, facts.hardware, facts.request)
-    key = tuple(map(id, bound_to))
+    bound_to = (index, program, facts.model, facts.hardware)
+    key = (*map(id, bound_to), *sorted(facts.request.items()))
     if key not in _kept:
         if len(_kept) >= KEPT_AT_MOST:
             _kept.clear()
@@ -131,7 +140,7 @@ def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
 
 
 class _Memory:
-    """solver/memory.py on one model and machine."""
+    """solver/fitting.py on one model and machine."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -139,7 +148,13 @@ class _Memory:
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         memory = self.memory(arguments)
-        return memory if type(memory) is Unknown else getattr(memory, name)
+        if type(memory) is Unknown:
+            return memory
+        if name == "fitting_tp":
+            from solver.fitting import fitting_tp
+
+            return fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+        return getattr(memory, name)
 
     def memory(self, arguments: dict[str, Any]) -> Any:
         """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
@@ -148,11 +163,16 @@ class _Memory:
             return Unknown(missing)
         key = tuple(arguments.values())
         if key not in self._kept:
-            from solver.memory import Settings, fits
+            from solver.fitting import fits
 
-            given = {k: v for k, v in arguments.items() if v is not None}
-            self._kept[key] = fits(self.facts.model, self.facts.hardware, Settings(**given))
+            self._kept[key] = fits(self.facts.model, self.facts.hardware, _settings(arguments))
         return self._kept[key]
+
+
+def _settings(arguments: dict[str, Any]) -> Any:
+    from solver.fitting import Settings
+
+    return Settings(**{k: v for k, v in arguments.items() if v is not None})
 
 
 def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:

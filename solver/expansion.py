@@ -28,13 +28,14 @@ class Word(msgspec.Struct, frozen=True):
 Value = str | tuple[Word, ...] | None  # a text, an array, or assigned but unknown
 Variables = dict[str, Value]
 
+_TEXT = {"text"}
 _FORM = re.compile(r"([A-Za-z_]\w*)(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.ASCII | re.DOTALL)
 
 
 def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
     """The arguments that a word becomes. `${X:=default}` assigns, as in the shell."""
     span = Span(token.start, token.end)
-    if all(piece.kind == "text" for piece in token.pieces):
+    if {piece.kind for piece in token.pieces} <= _TEXT:
         return (Word("".join([piece.text for piece in token.pieces]), span),)
     fields = _Fields(span)
     for piece in token.pieces:

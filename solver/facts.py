@@ -67,11 +67,11 @@ class State:
     __slots__ = ("domains", "estimates", "origins", "spaces")
 
     def __init__(self, program: Program, facts: Facts, estimates: Mapping[str, Any]) -> None:
-        flags = {flag_id: form.default for flag_id, form in program.flags.items()}
-        flags.update(facts.given)
+        flags = {**program.unset_flags, **facts.given}
         for flag_id in facts.doubtful:
             flags[flag_id] = Unknown((f"flag.{flag_id}",), program.flags[flag_id].choices)
-        env = {name: typed_env(form, facts.env.get(name)) for name, form in program.env.items()}
+        env = program.unset_env.copy()
+        env.update((n, typed_env(program.env[n], text)) for n, text in facts.env.items() if n in program.env)
         self.spaces: dict[str, dict[str, Any]] = {
             "flag": flags,
             "given": dict(facts.given),

@@ -29,6 +29,8 @@ def _level(builder: Builder, spec: dict[str, Any]) -> Level:
     if spec.get("count") == "warnings":
         counts = [name for name, _ in builder.warnings]
         constant = float(len(builder.fixed_warnings))
+    if spec.get("count") in builder.nearness:
+        counts, constant = builder.nearness[spec["count"]]
     if spec.get("count") == "given":
         counts = [v.name for v in (builder.chosen(name) for name in builder.base) if v]
     for text in (*spec.get("count_if", ()), *([spec["amount"]] if "amount" in spec else ())):

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from solver.conditions import FUNCTIONS, Node, compare
+from solver.conditions import COMPARISONS, FUNCTIONS, evaluator
 from solver.errors import ConditionError
+from solver.nodes import Node, rebuilt
 
 NAMESPACES = ("flag", "given", "env", "model", "hardware", "software", "let", "estimate", "request")
 
@@ -120,8 +121,8 @@ def literal(value: Any) -> Node:
     return ["lit", value]
 
 
-def fold_release(node: Node, key: Callable[[str], Any], release: str) -> Node:
-    """Replace every comparison of `release` by its truth in this release, so that none is left at run time.
+def fold_release(node: Node, key: Callable[[str], Any], release: str, lets: Mapping[str, Node] | None = None) -> Node:
+    """Replace what is settled in this release: comparisons of `release`, `lets` by their nodes, and what follows.
 
     `key` orders versions (packaging's Version); a release compared with something else is refused.
     """
@@ -129,13 +130,28 @@ def fold_release(node: Node, key: Callable[[str], Any], release: str) -> Node:
         left, right = (["lit", release] if n == ["release"] else n for n in node[2:])
         if left[0] != "lit" or right[0] != "lit":
             raise ConditionError("release is compared with a quoted version only")
-        return ["lit", bool(compare(node[1], key(left[1]), key(right[1])))]
-    folded: Node = [node[0]]
-    for child in node[1:]:
-        if isinstance(child, list) and child and isinstance(child[0], list):
-            folded.append([fold_release(c, key, release) for c in child])
-        elif isinstance(child, list) and child and node[0] != "lit":
-            folded.append(fold_release(child, key, release))
-        else:
-            folded.append(child)
-    return folded
+        return ["lit", COMPARISONS[node[1]](key(left[1]), key(right[1]))]
+    settled: Node | None = lets.get(node[2]) if lets and node[:2] == ["name", "let"] else None
+    return settled or _settled(rebuilt(node, lambda child: fold_release(child, key, release, lets)))
+
+
+def _settled(node: Node) -> Node:
+    """The same value with less to work out, where parts of a node are literals."""
+    kind = node[0]
+    if kind in ("and", "or"):
+        neutral = kind == "and"
+        parts = [n for n in node[1] if n[0] != "lit" or bool(n[1]) is not neutral]
+        if any(n[0] == "lit" for n in parts):
+            return ["lit", not neutral]
+        return [kind, parts] if parts else ["lit", neutral]
+    if kind == "if" and node[1][0] == "lit":
+        taken: Node = node[2] if node[1][1] else node[3]
+        return taken
+    inner = node[2] if kind == "call" else node[PARTS[kind] :] if kind in PARTS else ()
+    if inner and all(n[0] == "lit" for n in inner):
+        return ["lit", evaluator(node, {})(None)]
+    return node
+
+
+PARTS = {"not": 1, "set": 1, "cmp": 2, "bin": 2}
+"""Where the parts begin that an operation works on."""

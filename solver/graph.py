@@ -9,7 +9,8 @@ import msgspec
 from solver.check import Result, spelling
 from solver.compiled import CompiledRule
 from solver.context import Context
-from solver.pipeline import conjunction, mentioned, plain
+from solver.decisions import conjunction, mentioned
+from solver.pipeline import plain
 from solver.words import say
 
 if TYPE_CHECKING:

@@ -12,11 +12,13 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from solver.errors import KnowledgeError
-from solver.records import EnvVar, Flag, Release, Rule, Steps, Table, TraitForm, Traits
+from solver.records import Compare, EnvVar, Evidence, Flag, Release, Rule, Steps, Table, TraitForm, Traits
 from solver.signatures import LogPattern, Logs, Phase, Place, Signature
 
 Record = TypeVar("Record")
 ENGINE = "sglang"
+COMPARE = "compare.yaml"
+"""Beside the evidence: how launches are held against it."""
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +74,8 @@ class Knowledge(msgspec.Struct, frozen=True):
     hardware: dict[str, Traits]
     traits: dict[str, TraitForm]
     logs: Logs
+    evidence: tuple[Evidence, ...]
+    compare: Compare
     data: dict[str, Any]
     """Everything else (links, acceptance, costs) by its path below the root, without the ending."""
 
@@ -171,6 +175,8 @@ def load(folder: Path | str) -> Knowledge:
         hardware=_by_file_name(Traits, root / "hardware"),
         traits={t.name: t for t in _records(TraitForm, root / "traits.yaml")},
         logs=_logs(engine),
+        evidence=_evidence(engine / "evidence"),
+        compare=_compare(engine / "evidence" / COMPARE),
         data=_data(root),
     )
 
@@ -196,6 +202,14 @@ def _logs(engine: Path) -> Logs:
         modules=modules,
         messages=messages,
     )
+
+
+def _evidence(folder: Path) -> tuple[Evidence, ...]:
+    return tuple(e for path in _files(folder) if path.name != COMPARE for e in _records(Evidence, path))
+
+
+def _compare(path: Path) -> Compare:
+    return _record(Compare, read_yaml(path), path) if path.exists() else Compare()
 
 
 def _data(root: Path) -> dict[str, Any]:

@@ -10,14 +10,15 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
-from solver.conditions import Node, names_in, walk
 from solver.context import Options, build, check_context
 from solver.errors import ConditionError, RequestError
 from solver.estimates import NAMES
+from solver.evidence_lint import evidence_complaints
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
 from solver.lint_signatures import lint_signatures
+from solver.nodes import Node, names_in, walk
 from solver.records import Example, Rule
 from solver.repair import apply_fix
 from solver.store import Store
@@ -37,7 +38,7 @@ def lint(knowledge: Knowledge, store: Store, only: str | None = None) -> list[st
         if not complaints and not rule.withdrawn:
             complaints = list(_examples(rule, knowledge, store))
         found += [f"{rule.id}: {c}" for c in complaints]
-    return sorted([*found, *lint_signatures(knowledge, only)])
+    return sorted([*found, *lint_signatures(knowledge, only), *evidence_complaints(knowledge, store, only)])
 
 
 # --------------------------------------------------------------------- shape
@@ -174,6 +175,15 @@ def run_example(store: Store, example: Example) -> tuple[Launch, Result, Any]:
     launch = read_argv(shlex.split(example.args), env=example.env)
     options = Options(model=example.model, hardware=example.hardware, engine_version=example.release)
     context = build(store, launch, options)
+    if example.traits:
+        facts = context.facts
+        stated = {"model": dict(facts.model), "hardware": dict(facts.hardware)}
+        for name, value in example.traits.items():
+            space, _, trait = name.partition(".")
+            if name not in store.index.traits or space not in stated:
+                raise RequestError(f"unknown trait {name!r}")
+            stated[space][trait] = value
+        context = msgspec.structs.replace(context, facts=msgspec.structs.replace(facts, **stated))
     return launch, check_context(context), context
 
 

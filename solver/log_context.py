@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 
-from solver.context import Context, Options, build, check_context, find_model
+from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
+from solver.index import Index
 from solver.launch import Launch, read_command
 from solver.log_facts import LogFacts, releases_with
 from solver.records import Traits
 from solver.release import Assumed, nearest
-from solver.store import Index, Store
+from solver.store import Store
+from solver.traits.find import NOTHING_READ, find_model
 
 FROM_LOG = "log"
 ENOUGH_ARGUMENTS = 100
@@ -26,7 +28,7 @@ def settle(store: Store, facts: LogFacts, command: Launch | None, options: Optio
     context = build(store, launch, msgspec.structs.replace(options, engine_version=release or options.engine_version))
     if release:
         context = msgspec.structs.replace(context, release_from=origin, assumed=(*notes, *context.assumed))
-    if options.model is None and not context.facts.model and facts.model:
+    if options.model is None and facts.model and context.facts.model in ({}, NOTHING_READ):
         context = _with_model(context, facts.model)
     if launch is None and facts.arguments:
         context = _with_arguments(context, facts.arguments)

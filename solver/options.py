@@ -30,6 +30,7 @@ class Index(NamedTuple):
 
     spellings: dict[str, str]
     owners: dict[str, str]
+    required: tuple[str, ...]
 
 
 def index(flags: Mapping[str, FlagForm]) -> Index:
@@ -41,7 +42,7 @@ def index(flags: Mapping[str, FlagForm]) -> Index:
         dest = dest_of(form)
         if dest not in owners or flags[owners[dest]].deprecated:
             owners[dest] = flag
-    return Index(spellings, owners)
+    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required))
 
 
 def spellings_of(form: FlagForm) -> tuple[str, ...]:

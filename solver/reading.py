@@ -40,15 +40,16 @@ def read_flags(
     serve: bool = False,
     features: Collection[str] = (),
     read_file: Callable[[str], str] | None = None,
+    known: Index | None = None,
 ) -> Reading:
     """Read the arguments as the release's parser does. `flags`: canonical id -> its form in this release.
 
     `serve`: the entry point is `sglang serve`. `features` of the release, data like all engine knowledge:
     `serve-positional-model`, `serve-model-type`, `serve-model-alias` (see solver/serving.py), `config-switches`,
     `config-mappings`, `config-spellings` (see solver/config_file.py). `read_file` opens a `--config` file; without it
-    what the file gives is unknown.
+    what the file gives is unknown. `known`: the look-up tables of `flags`, where they are at hand.
     """
-    reader = _Reader(flags)
+    reader = _Reader(flags, known or index(flags))
     if serve:
         words, found = read_serve(words, features)
         reader.problems += found
@@ -63,9 +64,9 @@ def read_flags(
 class _Reader:
     """Goes through the arguments once and collects."""
 
-    def __init__(self, flags: Mapping[str, FlagForm]) -> None:
+    def __init__(self, flags: Mapping[str, FlagForm], known: Index) -> None:
         self.flags = flags
-        self.index: Index = index(flags)
+        self.index = known
         self.seen: set[str] = set()
         self.values: dict[str, list[Any]] = {}
         self.origins: dict[str, Span | None] = {}
@@ -207,9 +208,9 @@ class _Reader:
 
     def finish(self) -> Reading:
         open_ended = any(p.kind in ("unknown-words", "config-unread", "help") for p in self.problems)
-        for flag, form in self.flags.items():
-            if form.required and flag not in self.seen and not open_ended:
-                self._problem("missing-required", flag, form.spellings[0], [])
+        for flag in self.index.required:
+            if flag not in self.seen and not open_ended:
+                self._problem("missing-required", flag, self.flags[flag].spellings[0], [])
         given = {flag: kept[-1] for flag, kept in self.values.items() if kept}
         return Reading(given, self.spans, self.spelled, tuple(self.unknown), tuple(self.problems))
 

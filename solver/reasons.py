@@ -79,8 +79,13 @@ def _worse(problem: Problem, level: Level, instead: str, there: float, here: flo
 
 
 def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]) -> tuple[Point, ...]:
-    """Every other reachable layout: first those that none beats in both latency and round trips, then the rest."""
+    """Every other reachable layout: first those that none beats in both latency and round trips, then the rest.
+
+    None for a goal that trades neither.
+    """
     levels = problem.model.levels
+    if not any(level.figure in TRADED for level in levels):
+        return ()
     held = [engine.bound(level, c) for level, c in zip(levels[:DECIDING_LEVELS], costs, strict=False) if level.counts]
     keys = [k for k in LAYOUT if k in problem.model.base]
     here = tuple(best[k] for k in keys)

@@ -113,13 +113,15 @@ class Fix(Strict, frozen=True):
 class Example(Strict, frozen=True):
     """A launch on which a rule must fire (`fail`) or stay silent (`pass`).
 
-    `todo: true` marks a known gap: the example must not yet behave, and the lint says when it does.
+    `traits` (`hardware.p2p: false`) go before those of `model` and `hardware`. `todo: true` marks a known gap: the
+    example must not yet behave, and the lint says when it does.
     """
 
     release: str
     args: str = ""
     model: str | None = None
     hardware: str | None = None
+    traits: dict[str, Any] = {}
     env: dict[str, str] = {}
     todo: bool = False
 
@@ -192,7 +194,10 @@ class Table(Strict, frozen=True):
 
 
 class Traits(Strict, frozen=True):
-    """A catalogue entry: a model or a GPU with its traits, each group of traits with a source."""
+    """A catalogue entry: a model or a GPU with its traits, each group of traits with a source.
+
+    `rare`: a GPU that a machine which nobody named is not taken for.
+    """
 
     id: str
     traits: dict[str, Any]
@@ -200,6 +205,7 @@ class Traits(Strict, frozen=True):
     aliases: tuple[str, ...] = ()
     hub_ids: tuple[str, ...] = ()
     family: str | None = None
+    rare: bool = False
 
 
 class TraitForm(Strict, frozen=True):
@@ -210,6 +216,35 @@ class TraitForm(Strict, frozen=True):
     description: str
     unit: str | None = None
     domain: tuple[Any, ...] | None = None
+
+
+class Evidence(Strict, frozen=True):
+    """One launch that ran, as its source gives it: a test of the engine, a cookbook, a benchmark, a vendor's page.
+
+    `args` are those of the release, without what `Compare` calls incidental. `dated`: the release was worked out from
+    the date and the spellings of the source, which names none.
+    """
+
+    id: str
+    kind: Literal["ci", "cookbook", "benchmark", "docs"]
+    release: str
+    model: str
+    hardware: str
+    args: str
+    source: Source
+    checked: str
+    env: dict[str, str] = {}
+    dated: bool = False
+    note: str | None = None
+
+
+class Compare(Strict, frozen=True):
+    """What counts when a launch is held against evidence: flags by id, variables as `env.NAME`."""
+
+    incidental: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    same: dict[str, dict[str, Any]] = {}
 
 
 class Fact(msgspec.Struct, frozen=True):

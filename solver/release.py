@@ -10,8 +10,8 @@ import re
 import msgspec
 
 from solver.errors import RequestError
+from solver.index import Index
 from solver.launch import Launch
-from solver.store import Index
 
 FORK = "fork"
 

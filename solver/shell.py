@@ -49,6 +49,8 @@ PLACEHOLDER = re.compile(r"<[A-Za-z][\w ./:-]*>")
 _PROCESS = re.compile(r"[<>]\(")
 _OPERATOR = re.compile(r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
 _PLAIN = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>]+")
+_PLAIN_LINE = re.compile(r"[^\r\n\\'\"`$|&;()<>#]*")
+_PLAIN_WORD = re.compile(r"[^ \t]+")
 _QUOTED = re.compile(r"[^\"\\`$]+")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SPECIAL = re.compile(r"[0-9@*#?$!-]")
@@ -60,6 +62,8 @@ REDIRECTIONS = ("<", ">")
 
 def tokens(text: str) -> list[Token]:
     """Split shell text. A quote, `${` or `$(` that is never closed is refused."""
+    if _PLAIN_LINE.fullmatch(text):
+        return [_plain_token(match[0], match.start()) for match in _PLAIN_WORD.finditer(text)]
     found: list[Token] = []
     awaited: list[tuple[str, bool]] = []
     at = 0
@@ -79,6 +83,10 @@ def tokens(text: str) -> list[Token]:
                 at = _document(text, at, ending, tabs, found)
             awaited = []
     return found
+
+
+def _plain_token(word: str, start: int) -> Token:
+    return Token("word", word, start, start + len(word), (Piece("text", word, word, start, False),))
 
 
 def _operator(text: str, at: int) -> str:

@@ -17,6 +17,7 @@ from solver.errors import RequestError
 from solver.facts import Facts, State, env_text
 from solver.goals import find_goal, levels_of
 from solver.grammar import fold_release, parse
+from solver.nearness import count_differences, counts_evidence, records_near, widened
 from solver.symbolic import Builder, Choice
 
 NEEDED = ("hardware.vendor", "hardware.sm", "hardware.link", "hardware.gpus", "model.architecture", "model.layers")
@@ -149,8 +150,12 @@ def problem_of(context: Context, goal_name: str, free_pins: Iterable[Choice] = (
     choices, kept = choices_of(pruned, goal["levers"])
     taken = {c.key for c in free_pins}
     choices = (*free_pins, *(c for c in choices if c.key not in taken))
+    near = records_near(pruned) if counts_evidence(goal) else ()
+    choices = widened(pruned, choices, kept, near) if near else choices
     builder = Builder(context.resolver, facts, context.estimates, choices)
     builder.run()
+    if near:
+        count_differences(builder, pruned, near)
     levels = levels_of(builder, goal)
     figures = {name: builder.expression(f"estimate.{name}") for name in TRADED}
     model = builder.model(levels)

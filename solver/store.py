@@ -7,141 +7,29 @@ per release. The cache lies beside the knowledge when it was built into a wheel,
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import msgspec
 
-from solver.compiled import Core, Program
-from solver.known import Known
-from solver.records import Release, Rule, TraitForm, Traits
+from solver.compiled import Program
+from solver.index import Index
+from solver.records import Rule
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from solver.signatures import Logs
-
-FORMAT = 10
+FORMAT = 11
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
 COMPILERS = (
-    "store.py",
-    "compiled.py",
-    "grammar.py",
-    "conditions.py",
-    "records.py",
-    "knowledge.py",
-    "known.py",
-    "signatures.py",
+    *("store.py", "compiled.py", "grammar.py", "conditions.py", "nodes.py", "records.py", "knowledge.py", "known.py"),
+    *("evidence.py", "evidence_parts.py", "signatures.py"),
 )
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
 """Installers write files one after another: a YAML file this much newer than the sealed cache was edited."""
-
-
-class Records(Mapping[str, Traits]):
-    """Catalogue entries by id or another name, each decoded when it is asked for; ids alone are listed."""
-
-    def __init__(self, raw: dict[str, msgspec.Raw], names: Mapping[str, str] | None = None) -> None:
-        self._raw = raw
-        self._names = names or {}
-
-    def __getitem__(self, key: str) -> Traits:
-        return msgspec.msgpack.decode(self._raw[self._names.get(key, key)], type=Traits)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._raw)
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-
-class Index:
-    """What does not depend on the release, read part by part when it is first needed."""
-
-    def __init__(self, read: Callable[[str], bytes]) -> None:
-        self._read = read
-        self._parts: dict[str, Any] = {}
-
-    def _part(self, name: str, kind: Any) -> Any:
-        if name not in self._parts:
-            self._parts[name] = msgspec.msgpack.decode(self._read(name), type=kind)
-        return self._parts[name]
-
-    @property
-    def core(self) -> Core:
-        found: Core = self._part("core", Core)
-        return found
-
-    @property
-    def hash(self) -> str:
-        return self.core.hash
-
-    @property
-    def releases(self) -> tuple[Release, ...]:
-        return self.core.releases
-
-    @property
-    def traits(self) -> dict[str, TraitForm]:
-        return self.core.traits
-
-    @property
-    def goals(self) -> dict[str, Any]:
-        return self.core.goals
-
-    @property
-    def hub_ids(self) -> dict[str, str]:
-        """Hub id in small letters -> model id."""
-        return self.core.hub_ids
-
-    @property
-    def models(self) -> Records:
-        return Records(self._part("models", dict[str, msgspec.Raw]))
-
-    @property
-    def hardware(self) -> Records:
-        return Records(self._part("hardware", dict[str, msgspec.Raw]), self.core.gpu_names)
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """Links, acceptance and costs by their path below the knowledge."""
-        found: dict[str, Any] = self._part("data", dict[str, Any])
-        return found
-
-    @property
-    def logs(self) -> Logs:
-        """Signatures, phases, and which module reads which flags."""
-        from solver.signatures import Logs
-
-        found: Logs = self._part("logs", Logs)
-        return found
-
-    @property
-    def known_flags(self) -> dict[str, tuple[str, tuple[str, ...]]]:
-        found: Known = self._part("known", Known)
-        return found.flags
-
-    @property
-    def known_env(self) -> dict[str, tuple[str, ...]]:
-        found: Known = self._part("known", Known)
-        return found.env
-
-    @property
-    def known_advice(self) -> dict[str, str]:
-        found: Known = self._part("known", Known)
-        return found.advice
-
-    @property
-    def known_stored(self) -> dict[str, Any]:
-        found: Known = self._part("known", Known)
-        return found.stored
-
-    @property
-    def known_choices(self) -> dict[str, dict[str, tuple[str, str]]]:
-        found: Known = self._part("known", Known)
-        return found.choices
 
 
 class Store:
@@ -154,6 +42,7 @@ class Store:
         if not self._folder:
             self._folder = _keep(self.root, self._memory)
         self._texts: dict[str, msgspec.Raw] | None = None
+        self._rules: dict[str, Rule] = {}
         self._index: Index | None = None
 
     def _read(self, name: str) -> bytes:
@@ -176,8 +65,9 @@ class Store:
         """A rule with its words and sources, or None."""
         if self._texts is None:
             self._texts = msgspec.msgpack.decode(self._read("texts"), type=dict[str, msgspec.Raw])
-        raw = self._texts.get(rule_id)
-        return None if raw is None else msgspec.msgpack.decode(raw, type=Rule)
+        if rule_id in self._texts and rule_id not in self._rules:
+            self._rules[rule_id] = msgspec.msgpack.decode(self._texts[rule_id], type=Rule)
+        return self._rules.get(rule_id)
 
     def rule_ids(self) -> tuple[str, ...]:
         """All rule ids, sorted."""
@@ -254,6 +144,7 @@ def _build(root: str) -> dict[str, bytes]:
     from pathlib import Path
 
     from solver.compiled import compile_release, index_parts
+    from solver.evidence_parts import evidence_parts
     from solver.knowledge import load
 
     knowledge = load(Path(root))
@@ -261,8 +152,11 @@ def _build(root: str) -> dict[str, bytes]:
     for name, _, _ in stamp(root):
         digest.update(name.encode() + b"\0" + _bytes(root, name) + b"\0")
     encode = msgspec.msgpack.encode
-    files = {f"release-{r.version}": encode(compile_release(knowledge, r.version)) for r in knowledge.releases}
-    files |= {name: encode(part) for name, part in index_parts(knowledge, digest.hexdigest()).items()}
+    programs = {r.version: compile_release(knowledge, r.version) for r in knowledge.releases}
+    files = {f"release-{release}": encode(program) for release, program in programs.items()}
+    evidence = evidence_parts(knowledge, programs)
+    files |= {f"evidence-{architecture}": encode(part) for architecture, part in evidence.items()}
+    files |= {n: encode(part) for n, part in index_parts(knowledge, digest.hexdigest(), tuple(evidence)).items()}
     files["texts"] = encode({r.id: r for r in knowledge.rules.values()})
     return files
 

@@ -15,11 +15,12 @@ from typing import Any
 import msgspec
 
 from solver.compiled import CompiledRule
-from solver.conditions import Node, Unknown, evaluator, names_in
+from solver.conditions import Unknown, evaluator
 from solver.constraints import Ban, Lazy, Level, Model
+from solver.decisions import Resolver
 from solver.facts import Facts, State
 from solver.grammar import fold_release, parse
-from solver.pipeline import Resolver
+from solver.nodes import Node, names_in
 from solver.variables import DOUBT, MAX_ROWS, Var, Variables, differs, lazily, same, settled
 
 
@@ -49,6 +50,7 @@ class Builder:
         self.fixed: list[str] = []
         self.warnings: list[tuple[str, CompiledRule]] = []
         self.fixed_warnings: list[CompiledRule] = []
+        self.nearness: dict[str, tuple[list[str], float]] = {}
         self.binding: dict[str, Any] = {}
         self._figures: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._first: dict[tuple[str, str], Any] = {}

@@ -13,11 +13,11 @@ import msgspec
 
 from solver import options
 from solver.compiled import Program
+from solver.index import Index
 from solver.launch import Launch
 from solver.problems import Problem
 from solver.reading import Reading
 from solver.records import FlagForm, Span
-from solver.store import Index
 from solver.values import convert
 
 NONE = "none"
@@ -26,6 +26,8 @@ NONE = "none"
 
 def place_unknown(index: Index, program: Program, reading: Reading) -> Reading:
     """Unknown flags and values by where they are known: renamed here (the value still counts), elsewhere, nowhere."""
+    if not reading.problems:
+        return reading
     given = dict(reading.given)
     problems = []
     for problem in reading.problems:
@@ -86,7 +88,7 @@ def _instead(index: Index, program: Program, name: str) -> str:
 
 def _form_of(program: Program, name: str) -> FlagForm | None:
     """The form of the flag that a spelling, also a shortened one, names in this release."""
-    spellings = options.index(program.flags).spellings
+    spellings = program.options.spellings
     option = options.find_option(name, spellings) if name.startswith("--") else None
     return program.flags.get(spellings.get(option.spelling, "")) if option else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from solver import diagnose, verbs
+from solver import diagnose, inspection, verbs
 
 
 class Option(NamedTuple):
@@ -36,7 +36,7 @@ class Verb(NamedTuple):
 
 
 MODEL = Option("--model", str, None, "catalogue id, hub id or checkpoint directory")
-HARDWARE = Option("--hardware", str, None, "such as 8xrtx-pro-6000, or a YAML file")
+HARDWARE = Option("--hardware", str, None, "such as 8xrtx-pro-6000, a file (nvidia-smi output or YAML), or auto")
 ENGINE = Option("--engine-version", str, None, "the SGLang release, such as 0.5.10")
 FORMAT = Option("--format", str, "text", "form of the result", ("text", "json"))
 CONTEXT = Option("--context", int, 4096, "tokens that one request must be able to hold", least=1)
@@ -83,8 +83,8 @@ VERBS: dict[str, Verb] = {
     ),
     "launch": Verb(verbs.launch, (*JUDGED_BY, Option("--force", bool, False, "start in spite of errors")), "-- ARGV…"),
     "diagnose": Verb(diagnose.diagnose, (*JUDGED_BY, FORMAT), "LOG|- [COMMAND]"),
-    "inspect model": Verb(verbs.inspect_model, (FORMAT,), "DIR|ID"),
-    "inspect hardware": Verb(verbs.inspect_hardware, (FORMAT,), "ID|FILE"),
+    "inspect model": Verb(inspection.inspect_model, (FORMAT,), "DIR|ID"),
+    "inspect hardware": Verb(inspection.inspect_hardware, (FORMAT,), "[ID|FILE|auto]"),
     "knowledge lint": Verb(verbs.knowledge_lint, (), "[TEXT]"),
     "knowledge learn": Verb(
         verbs.knowledge_learn,

@@ -207,37 +207,6 @@ def launch(values: dict[str, Any]) -> int:
     return 0
 
 
-def inspect_model(values: dict[str, Any]) -> int:
-    """Every trait of a checkpoint directory or a catalogue model."""
-    from solver.context import Assumed, find_model
-
-    notes: list[Assumed] = []
-    name = _one(values["command"], "inspect model DIR|ID")
-    _print_traits("model", find_model(store().index, name, None, notes)[1], values["format"])
-    return 0
-
-
-def inspect_hardware(values: dict[str, Any]) -> int:
-    """Every trait of a machine."""
-    from solver.context import find_hardware
-
-    name = _one(values["command"], "inspect hardware ID|FILE")
-    _print_traits("hardware", find_hardware(store().index, name), values["format"])
-    return 0
-
-
-def _print_traits(space: str, traits: dict[str, Any], form: str) -> None:
-    from solver.render.data import dumps
-    from solver.words import say
-
-    if form == "json":
-        print(dumps({space: traits}))
-        return
-    width = max((len(n) for n in traits), default=0)
-    for name, value in sorted(traits.items()):
-        print(f"{space}.{name.ljust(width)}  {say(value)}")
-
-
 def knowledge_lint(values: dict[str, Any]) -> int:
     """Check every rule: names, sources, releases, examples, fixes. A text limits it to rule ids that contain it."""
     from solver.knowledge import load

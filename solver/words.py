@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 _HOLE = re.compile(r"\{([a-z]+(?:\.[A-Za-z0-9_]+)?)\}")
 
 
+@cache
 def holes(template: str) -> tuple[str, ...]:
     """The names that a template mentions."""
     return tuple(_HOLE.findall(template))
 
 
+@cache
+def _parts(template: str) -> tuple[str, ...]:
+    """Text and names in turn, beginning with text."""
+    return tuple(_HOLE.split(template.strip()))
+
+
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """Replace each `{name}` by its value in words; a name without a value reads `unknown`."""
-    return _HOLE.sub(lambda m: say(values[m[1]]) if m[1] in values else "unknown", template).strip()
+    parts = list(_parts(template))
+    parts[1::2] = [say(values[name]) if name in values else "unknown" for name in parts[1::2]]
+    return "".join(parts).strip()
 
 
 def say(value: Any) -> str:

@@ -51,7 +51,7 @@ _RUN_TEXT = re.compile(r"-[A-Za-z]*c")
 
 def basename(text: str) -> str:
     """`/usr/bin/env` -> `env`."""
-    return text.rstrip("/").rsplit("/", 1)[-1]
+    return text.rstrip("/").rsplit("/", 1)[-1] if "/" in text else text
 
 
 def find_entry(words: Sequence[Word]) -> tuple[int, int, str] | None:

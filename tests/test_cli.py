@@ -134,7 +134,8 @@ def test_batch_keeps_order_and_survives_bad_lines(flagwise: Callable[..., Any], 
 def test_the_json_result_has_its_stable_keys(flagwise: Callable[..., Any]) -> None:
     data = json.loads(flagwise("validate", f"{GOOD} --no-such-flag", *HERE, "--format", "json").out)
     assert set(data) == {
-        "schema", "flagwise", "knowledge", "engine", "model", "hardware", "verdict", "findings", "resolved", "assumed",
+        "schema", "flagwise", "knowledge", "engine", "model", "hardware", "verdict", "findings", "resolved", "evidence",
+        "assumed",
     }  # fmt: skip
     assert set(data["findings"][0]) == {
         "rule", "severity", "stage", "status", "title", "flags", "env", "message", "because", "conditional_on", "after",
@@ -324,3 +325,23 @@ def test_a_model_newer_than_the_release_is_told(flagwise: Callable[..., Any]) ->
     (fix,) = judged("0.5.10")["fixes"]
     assert fix["upgrade"] == "0.5.12"
     assert not judged(fix["upgrade"])
+
+
+def test_inspect_says_where_each_trait_was_read(flagwise: Callable[..., Any], tmp_path: Path) -> None:
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 1000,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    origins = json.loads(flagwise("inspect", "model", str(tmp_path), "--format", "json").out)["origins"]
+    assert origins["layers"] == "config.json: num_hidden_layers"
+    assert origins["max_context"] == "default of the config class of llama"
+    assert origins["weight_gib"] == "computed from shapes and formats"
+    catalogued = json.loads(flagwise("inspect", "model", "qwen3-8b", "--format", "json").out)
+    assert set(catalogued["origins"].values()) == {"catalogue entry qwen3-8b"} and catalogued["sources"]
+    assert catalogued["origins"].keys() == catalogued["model"].keys()

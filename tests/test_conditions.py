@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from solver.conditions import Unknown, evaluator, lift, merge, names_in, walk
+from solver.conditions import Unknown, evaluator, lift, merge
 from solver.errors import ConditionError
 from solver.grammar import fold_release, parse
+from solver.nodes import names_in, walk
 
 TABLES: dict[str, Any] = {"archs": ["A", "B"], "sizes": {"A": 4}}
 

@@ -1,4 +1,4 @@
-"""flagwise against the releases' own argument code, on launches of our own whose verdicts are committed.
+"""flagwise against the releases' own argument code, on launches of our own with committed verdicts and on given ones.
 
 The verdicts come from tools/differential.py; what still disagrees stands in tests/oracle/disagreements.yaml, each with
 its reason.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
+from conftest import SHARED
 
-from solver.differential import Comparison, Judge, Recorded
+from solver.differential import Comparison, Expected, Judge, Recorded
 from solver.store import Store
 
 ORACLE = Path(__file__).parent / "oracle"
@@ -38,21 +40,34 @@ def rows() -> list[Recorded]:
     return [msgspec.json.decode(line, type=Recorded) for line in lines]
 
 
-Found = Callable[[str], list[Comparison]]
+Found = Callable[..., list[Comparison]]
 
 
 @pytest.fixture(scope="module")
 def found(store: Store, rows: list[Recorded]) -> Found:
-    """The launches of a release, each checked once."""
+    """The launches of a release, each checked once: our own, or those that were given."""
     judge = Judge(store, tuple(yaml.safe_load((ORACLE / "fields.yaml").read_text())["fields"]))
-    known: dict[str, list[Comparison]] = {}
+    known: dict[tuple[str, str], list[Comparison]] = {}
 
-    def of(release: str) -> list[Comparison]:
-        if release not in known:
-            known[release] = [judge.compare(row) for row in rows if row.release == release]
-        return known[release]
+    def of(release: str, source: str = "own") -> list[Comparison]:
+        if (source, release) not in known:
+            mine = rows if source == "own" else given_rows()
+            known[source, release] = [judge.compare(row) for row in mine if row.release == release]
+        return known[source, release]
 
     return of
+
+
+@cache
+def given_rows() -> list[Recorded]:
+    path = SHARED / "oracle" / "expected" / "cases.jsonl"
+    if not path.exists():
+        pytest.skip("the given launches are not on this machine")
+    lines = [msgspec.json.decode(line, type=Expected) for line in path.read_bytes().splitlines()]
+    return [r for line in lines for r in line.recorded(str(SHARED / "models")) if r.verdict != "artefact"]
+
+
+both = pytest.mark.parametrize("source", ["own", "given"])
 
 
 def share(items: list[Comparison], right: Callable[[Comparison], bool]) -> float:
@@ -65,27 +80,31 @@ def test_there_are_enough_launches(found: Found, release: str) -> None:
     assert 0.1 < share(found(release), lambda c: c.refused) < 0.6
 
 
+@both
 @pytest.mark.parametrize("release", RELEASES)
-def test_same_launches_are_refused(found: Found, release: str) -> None:
-    assert share(found(release), lambda c: c.same_verdict) >= AT_LEAST["verdict"]
+def test_same_launches_are_refused(found: Found, release: str, source: str) -> None:
+    assert share(found(release, source), lambda c: c.same_verdict) >= AT_LEAST["verdict"]
 
 
+@both
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_function_that_refused_is_named(found: Found, release: str) -> None:
-    refused = [c for c in found(release) if c.refused]
+def test_the_function_that_refused_is_named(found: Found, release: str, source: str) -> None:
+    refused = [c for c in found(release, source) if c.refused]
     assert share(refused, lambda c: c.site_named) >= AT_LEAST["site"]
 
 
+@both
 @pytest.mark.parametrize("release", RELEASES)
-def test_accepted_launches_have_no_error_of_argument_code(found: Found, release: str) -> None:
-    accepted = [c for c in found(release) if not c.refused]
+def test_accepted_launches_have_no_error_of_argument_code(found: Found, release: str, source: str) -> None:
+    accepted = [c for c in found(release, source) if not c.refused]
     assert share(accepted, lambda c: not c.errors) >= AT_LEAST["accepted"]
 
 
+@both
 @pytest.mark.parametrize("release", RELEASES)
-def test_effective_values_are_the_engines(found: Found, release: str) -> None:
+def test_effective_values_are_the_engines(found: Found, release: str, source: str) -> None:
     counts: Counter[str] = Counter()
-    for comparison in found(release):
+    for comparison in found(release, source):
         for name, _, _, changed in comparison.values:
             right = name not in comparison.wrong
             counts.update(values=1, right=right, changed=changed, changed_right=changed and right)

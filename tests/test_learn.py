@@ -20,7 +20,7 @@ from solver.learn_citations import check_citations
 from solver.learn_drift import drift
 from solver.learn_env import Read, read_env
 from solver.learn_evaluate import Evaluator
-from solver.learn_files import read_catalogue, read_fingerprints, write_catalogue
+from solver.learn_files import LIBRARIES, read_catalogue, read_fingerprints, write_catalogue
 from solver.learn_flags import Registered, read_flags
 from solver.learn_help import read_help
 from solver.learn_merge import Catalogue, ranges
@@ -394,6 +394,9 @@ def committed() -> Catalogue:
 
 
 def test_committed_catalogue_is_what_writing_it_again_gives(committed: Catalogue, tmp_path: Path) -> None:
+    (tmp_path / "env").mkdir()
+    kept = (KNOWLEDGE / "env" / LIBRARIES).read_text()
+    (tmp_path / "env" / LIBRARIES).write_text(kept)
     write_catalogue(committed, tmp_path)
     assert written(tmp_path / "flags") == written(KNOWLEDGE / "flags")
     assert written(tmp_path / "env") == written(KNOWLEDGE / "env")

@@ -1,4 +1,4 @@
-"""Hardware ids and files in, traits out."""
+"""Hardware ids, files and the output of the vendors' tools in, traits out."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from solver.traits.hardware import hardware_of, read_hardware_file
 
 KNOWLEDGE = load(Path(__file__).parents[1] / "knowledge")
 CATALOGUE = KNOWLEDGE.hardware
+NAMES = [name.removeprefix("hardware.") for name in KNOWLEDGE.traits if name.startswith("hardware.")]
 
 
 def test_count_and_alias_give_the_machine() -> None:
-    traits = hardware_of("8xrtx-pro-6000", CATALOGUE)
+    traits = hardware_of("8xrtx-pro-6000", CATALOGUE).traits
     assert (traits["gpu"], traits["gpus"], traits["sm"], traits["link"]) == ("rtx-pro-6000-server", 8, 120, "pcie")
     assert (traits["memory_mib"], traits["cuda"]) == (97887, "13.0")
 
 
 def test_a_single_gpu_has_no_link() -> None:
-    traits = hardware_of("h100-sxm", CATALOGUE)
+    traits = hardware_of("h100-sxm", CATALOGUE).traits
     assert (traits["gpus"], traits["link"], traits["cuda"]) == (1, None, "12.9")
 
 
 def test_amd_has_gfx_and_no_sm() -> None:
-    traits = hardware_of("8xmi300x", CATALOGUE)
+    traits = hardware_of("8xmi300x", CATALOGUE).traits
     assert (traits["vendor"], traits["sm"], traits["gfx"], traits["link"]) == ("amd", None, "gfx942", "xgmi")
     assert traits["memory_mib"] == 192 * 1024
 
@@ -47,7 +48,7 @@ def test_nonsense_is_refused(name: str) -> None:
 def test_a_file_overrides_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "box.yaml"
     path.write_text("gpu: rtx-pro-6000\ngpus: 4\ntraits: {driver: 590.10.01, cuda: '13.1'}\n")
-    traits = read_hardware_file(path, CATALOGUE)
+    traits = read_hardware_file(path, CATALOGUE).traits
     assert (traits["gpus"], traits["cuda"], traits["driver"], traits["sm"]) == (4, "13.1", "590.10.01", 120)
 
 
@@ -59,13 +60,14 @@ def test_a_file_overrides_the_catalogue(tmp_path: Path) -> None:
         ("traits: {memory_gib: 10}\n", "must say vendor"),
         ("gpu: b200\ngpus: 0\n", "at least 1"),
         ("gpu: b2000\n", "nearest"),
+        ("gpu: b200\ntraits: {memmory_gib: 10}\n", "unknown trait 'memmory_gib'"),
     ],
 )
 def test_a_bad_file_is_one_clear_line(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "box.yaml"
     path.write_text(content)
     with pytest.raises(RequestError, match=said) as caught:
-        read_hardware_file(path, CATALOGUE)
+        read_hardware_file(path, CATALOGUE, NAMES)
     assert "\n" not in str(caught.value)
 
 

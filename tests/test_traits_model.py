@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from solver.context import find_model
 from solver.errors import RequestError
 from solver.knowledge import load
 from solver.store import Store
+from solver.traits.find import find_model
 from solver.traits.model import catalogue_id, read_checkpoint
 
 KNOWLEDGE = Path(__file__).parents[1] / "knowledge"
@@ -129,6 +129,64 @@ def test_an_absent_exclude_list_makes_formats_unknown(tmp_path: Path) -> None:
 def test_infinity_in_a_config_is_read(tmp_path: Path) -> None:
     text = json.dumps(DENSE)[:-1] + ', "time_step_limit": [0.0, Infinity]}'
     assert read_checkpoint(checkpoint(tmp_path, text))["layers"] == 32
+
+
+@pytest.mark.parametrize(
+    ("quantization", "form"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "int4"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 128}, "int8"),
+        ({"quant_method": "awq", "bits": 4}, "int4"),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
+        ({"quant_method": "w8a8_int8"}, "int8"),
+        ({"quant_method": "mxfp8"}, "mxfp8"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}}}, "mxfp4"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": [{"dtype": "fp8_e4m3"}]}}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "W4A8_NVFP4_FP8_SOMETHING_NEW"}, "nvfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+    ],
+)
+def test_methods_and_algorithms_give_the_format(tmp_path: Path, quantization: Any, form: str) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | {"quantization_config": quantization}))
+    assert traits["quant_format"] == form
+    assert traits["part_formats"]["mlp"] == form and traits["part_formats"]["head"] == "bf16"
+
+
+def test_groups_that_name_modules_give_parts_their_own_format(tmp_path: Path) -> None:
+    groups = {
+        "experts": {"targets": ["re:.*mlp.experts.*"], "weights": {"num_bits": 4, "type": "int"}},
+        "rest": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float"}},
+    }
+    mixed = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ["lm_head"]}
+    parts = read_checkpoint(checkpoint(tmp_path, HYBRID | {"quantization_config": mixed}))["part_formats"]
+    assert (parts["experts"], parts["attention"], parts["shared"]) == ("int4", "fp8", "fp8")
+
+
+MAMBA = {"mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "mamba_d_conv": 4}
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "counts", "state", "conv"),
+    [
+        ({"layer_types": ["mamba"] * 28 + ["full"] * 4} | MAMBA, "mamba2", (28, 4), 48 * 64 * 128, 3 * (48 * 64 + 256)),
+        ({"model_type": "falcon_h1"} | MAMBA, "mamba2", (32, 32), 48 * 64 * 128, 3 * (48 * 64 + 256)),
+        ({"layer_group_size": 8}, "lightning", (28, 4), 32 * 128 * 128, 0),
+        ({"layer_group_size": 4, "short_conv_kernel_size": 4}, "kda", (24, 8), 32 * 128 * 128, 3 * 3 * 32 * 128),
+        ({"layer_types": ["conv", "full_attention"] * 16, "conv_L_cache": 3}, "conv", (16, 16), 0, 2 * 4096),
+        (
+            {"layer_types": ["linear_attention", "full_attention"] * 16, "linear_num_heads": 64, "linear_head_dim": 128}
+            | {"linear_conv_kernel_dim": 4},
+            "kda", (16, 16), 64 * 128 * 128, 3 * 3 * 64 * 128,
+        ),
+    ],
+)  # fmt: skip
+def test_recurrent_layers_of_other_families(
+    tmp_path: Path, keys: Any, kind: str, counts: tuple[int, int], state: int, conv: int
+) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | keys))
+    assert (traits["linear_attention"], traits["linear_layers"], traits["full_attention_layers"]) == (kind, *counts)
+    assert (traits["ssm_state_elems"], traits["conv_state_elems"]) == (state, conv)
 
 
 def test_rope_factor_stretches_the_context_as_the_engine_does(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ knowledge/models/config_classes.json. A fresh clone needs neither: the YAML is c
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import re
 from pathlib import Path
@@ -18,7 +17,8 @@ from typing import Any
 
 import yaml
 
-from solver.traits.config import config_of, read_config, read_json
+from solver.traits.config import config_of, read_config
+from solver.traits.folder import open_folder
 from solver.traits.model import catalogue_id, traits_of
 
 FORMAT_SUFFIX = re.compile(r"-(nvfp4|fp8|bf16|mxfp4|awq|fp8-static-pertensor)$")
@@ -64,7 +64,7 @@ def read_facts(path: Path) -> dict[str, Entry]:
 
 def from_directory(path: Path, manifest: Entry) -> Entry:
     source = {"url": manifest["sources"]["directory"].format(name=path.name), "note": "shape and quantisation"}
-    return entry_of(path.name.replace("--", "/", 1), traits_of(read_config(path)), [source], manifest)
+    return entry_of(path.name.replace("--", "/", 1), traits_of(read_config(open_folder(path))), [source], manifest)
 
 
 def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
@@ -72,7 +72,7 @@ def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
     sources: list[Entry] = list(item.get("sources", ()))
     top = item.get("config")
     if top is None:
-        top = copy.deepcopy(read_json(checkpoints / item["from"] / "config.json")) | item["set"]
+        top = read_config(open_folder(checkpoints / item["from"])).top | item["set"]
         sources.append({"url": manifest["sources"]["directory"].format(name=item["from"]), "note": item["note"]})
     traits = traits_of(config_of(Path(catalogue_id(item["hub_id"])), top)) | item.get("parsers", {})
     unknown = item.get("unknown", ())

@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from solver.context import find_hardware
 from solver.knowledge import load
 from solver.oracle import DECIDED, example_key
 from solver.records import Example, Rule
 from solver.store import Store, default_root
+from solver.traits.find import find_hardware
 
 NOT_ARGUMENTS = ("hf_transformers/config.py", "hf_transformers_utils.py")
 """Files that fail because a draft or remote code cannot be fetched: the environment decided, not the arguments."""

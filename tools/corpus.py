@@ -21,10 +21,11 @@ import msgspec
 from solver.context import Context, Options, build, check_context
 from solver.diagnosis import diagnose
 from solver.errors import RequestError
+from solver.index import Index
 from solver.launch import read_command
 from solver.records import Finding
 from solver.render.text import table
-from solver.store import Index, Store, default_root
+from solver.store import Store, default_root
 from solver.traits.hardware import find
 
 CORPUS = Path(__file__).parent.parent.parent / "shared" / "corpus"

@@ -2,11 +2,12 @@
 
 usage: python tools/differential.py run --harness ORACLE.py --envs DIR --models DIR --in LAUNCHES.jsonl --out FILE
        python tools/differential.py keep FILE...        # what the release decided, into tests/oracle/launches.jsonl
-       python tools/differential.py compare [FILE] [--release X]
+       python tools/differential.py compare [FILE] [--release X] [--models DIR]
 
 Launches come from tools/generate_launches.py. `run` wants one environment per release (DIR/v0.5.10/bin/python) and one
 folder per checkpoint (org--name with config.json). It groups by machine and environment, since each new pair costs an
-import of the engine. `keep` and `compare` need neither.
+import of the engine. `keep` and `compare` need neither; with `--models` each line of FILE is one launch with the
+verdicts of several releases (`oracle/expected/cases.jsonl`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ import msgspec
 import yaml
 from confirm_rules import Copies
 
-from solver.context import find_hardware
-from solver.differential import Comparison, Judge, Recorded
+from solver.differential import Comparison, Expected, Judge, Recorded
 from solver.store import Store, default_root
+from solver.traits.find import find_hardware
 
 VERDICTS = Path("tests/oracle/launches.jsonl")
 FIELDS = Path("tests/oracle/fields.yaml")
@@ -64,14 +65,15 @@ def main() -> None:
     compares = verbs.add_parser("compare")
     compares.add_argument("file", type=Path, nargs="?", default=VERDICTS)
     compares.add_argument("--release")
+    compares.add_argument("--models", type=Path)
     options = parser.parse_args()
     if options.verb == "run":
         run(options)
     elif options.verb == "keep":
         keep(options.files)
     else:
-        rows = [r for r in read(options.file) if options.release in (None, r.release)]
-        report(rows)
+        rows = read_expected(options.file, options.models) if options.models else read(options.file)
+        report([r for r in rows if options.release in (None, r.release)])
 
 
 # ----------------------------------------------------------------------- run
@@ -187,6 +189,12 @@ def read(path: Path) -> list[Recorded]:
     return [r for r in rows if r.verdict != "artefact"]
 
 
+def read_expected(path: Path, models: Path) -> list[Recorded]:
+    """The same from a file with the verdicts of several releases a line."""
+    lines = [msgspec.json.decode(line, type=Expected) for line in path.read_bytes().splitlines()]
+    return [r for line in lines for r in line.recorded(str(models)) if r.verdict != "artefact"]
+
+
 def report(rows: list[Recorded]) -> None:
     """Print the ratios of each release and every disagreement, the most frequent kind first."""
     judge = Judge(Store(default_root()), compared_fields())
@@ -212,9 +220,11 @@ def ratios(found: list[Comparison]) -> str:
     counts: Counter[str] = Counter()
     counts["verdict"] = sum(c.same_verdict for c in found)
     counts["site"] = sum(c.site_named for c in refused)
+    counts["clean"] = sum(not c.errors for c in found if not c.refused)
     counts["values"] = sum(v[0] not in c.wrong for c, v in pairs)
     counts["changed"] = sum(v[0] not in c.wrong for c, v in changed)
-    totals = {"verdict": len(found), "site": len(refused), "values": len(pairs), "changed": len(changed)}
+    totals = {"verdict": len(found), "site": len(refused), "clean": len(found) - len(refused)}
+    totals |= {"values": len(pairs), "changed": len(changed)}
     return "; ".join(f"{k} {counts[k]}/{n} {counts[k] / max(n, 1):.2%}" for k, n in totals.items())
 
 

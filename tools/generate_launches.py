@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from solver.compiled import Program
-from solver.conditions import Node, names_in, walk
+from solver.nodes import Node, names_in, walk
 from solver.records import FlagForm
 from solver.store import Store, default_root
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from solver.check import spelling
 from solver.compiled import Program
-from solver.conditions import Node, names_in, walk
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds, load
+from solver.nodes import Node, names_in, walk
 from solver.records import Example, Fix, Rule
 from solver.render.text import fix_text, source_text
 from solver.signatures import Signature, worded

@@ -28,6 +28,7 @@ PAGES = (
     "docs/add-a-rule.md",
     "docs/json.md",
     "docs/diagnose.md",
+    "docs/evidence.md",
 )
 SCHEMA = ROOT / "docs" / "result.schema.json"
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.M | re.S)

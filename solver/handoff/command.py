@@ -33,10 +33,10 @@ def ordered(given: Mapping[str, Any]) -> list[str]:
 def flag_words(form: FlagForm, value: Any) -> list[str]:
     """One flag as argv words; nothing for a switch that is off."""
     name = next((s for s in form.spellings if s.startswith("--") and not s.startswith("--no-")), form.spellings[0])
-    if form.action in ("store_true", "store_false", "store_const"):
-        return [name] if value == form.const else []
     if form.action == "BooleanOptionalAction":
         return [name if value else f"--no-{name.removeprefix('--')}"]
+    if form.type == "flag":
+        return [name] if value == form.const else []
     if isinstance(value, list | tuple):
         return [name, *map(text_of, value)]
     return [name, text_of(value)]

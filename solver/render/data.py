@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from solver import __version__
 from solver.check import Resolved, Result, spelling
 from solver.compiled import Program
-from solver.conflict import Impossible, Member, Repair
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
-from solver.records import Finding, Fix, Known, Severity, Source, Stage
-from solver.solve import Point, Reason, Solution
+from solver.records import Fact, Finding, Fix, Known, Severity, Source, Stage
+from solver.render.evidence_data import EvidenceData, evidence_data
+
+if TYPE_CHECKING:
+    from solver.conflict import Impossible, Member, Repair
+    from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"
 
@@ -24,9 +27,10 @@ def dumps(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2, default=_other)
 
 
-def line(data: Any) -> str:
-    """JSON on one line."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_other)
+def line(row_id: Any, data: Any) -> str:
+    """JSON on one line: the fields of a record or mapping, after the `id` of the line it answers."""
+    encode = msgspec.json.encode
+    return f'{{"id":{encode(row_id).decode()},{encode(data)[1:].decode()}'
 
 
 def _other(value: Any) -> Any:
@@ -39,14 +43,6 @@ class Engine(msgspec.Struct, frozen=True):
     name: str
     version: str
     source: str = msgspec.field(name="from")
-
-
-class FactData(msgspec.Struct, frozen=True):
-    """A value with its origin: given, default, a rule's id, trait, computed, request, unknown."""
-
-    name: str
-    value: Any
-    origin: str
 
 
 class FixData(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,7 +67,7 @@ class FindingData(msgspec.Struct, frozen=True):
     flags: tuple[str, ...]
     env: tuple[str, ...]
     message: str
-    because: tuple[FactData, ...]
+    because: tuple[Fact, ...]
     conditional_on: tuple[str, ...]
     after: str | None
     span: tuple[int, int] | None
@@ -99,6 +95,7 @@ class ResultData(msgspec.Struct, frozen=True):
     verdict: Literal["valid", "conditional", "invalid"]
     findings: tuple[FindingData, ...]
     resolved: dict[str, Resolved]
+    evidence: EvidenceData | None
     assumed: tuple[AssumedData, ...]
 
 
@@ -107,18 +104,17 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(ResultData)}
 
 
-def result_data(context: Context, result: Result) -> dict[str, Any]:
+def result_data(context: Context, result: Result) -> ResultData:
     """The JSON result of `validate`."""
     program = context.resolver.program
-    data = ResultData(
+    return ResultData(
         **head(context),
         verdict=result.verdict,
         findings=tuple(finding_data(f, program) for f in result.findings),
         resolved=dict(sorted(result.resolved.items())),
+        evidence=evidence_data(context, result),
         assumed=assumed_data(context),
     )
-    built: dict[str, Any] = msgspec.to_builtins(data)
-    return built
 
 
 def head(context: Context) -> dict[str, Any]:
@@ -149,7 +145,7 @@ def finding_data(finding: Finding, program: Program) -> FindingData:
         flags=finding.flags,
         env=finding.env,
         message=finding.message,
-        because=tuple(FactData(f.name, f.value, f.origin) for f in finding.because),
+        because=finding.because,
         conditional_on=finding.conditional_on,
         after=finding.after,
         span=(finding.span.start, finding.span.end) if finding.span else None,
@@ -185,6 +181,7 @@ def solution_data(context: Context, goal: str, answer: Solution) -> dict[str, An
         "goal": goal,
         **emit_data(context, answer),
         "findings": [finding_data(f, program) for f in answer.result.findings],
+        "evidence": evidence_data(msgspec.structs.replace(context, facts=answer.facts), answer.result),
         "assumed": assumed_data(context),
     }
 

@@ -1,4 +1,4 @@
-"""A rule, flag, goal or log signature -> what it is, why, since when, how we know, what to do."""
+"""A rule, flag, goal, log signature or launch on record -> what it is, why, since when, how we know, what to do."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Any
 
 from solver import options
 from solver.compiled import Program
+from solver.decisions import mentioned
 from solver.errors import RequestError
-from solver.pipeline import mentioned
+from solver.index import Index
 from solver.records import Example, Rule
+from solver.render.evidence import record_lines
 from solver.render.text import fix_text, source_text, wrapped
 from solver.signatures import Signature, worded
-from solver.store import Index, Store
+from solver.store import Store
 from solver.words import say
 
 
 def explain(store: Store, program: Program, name: str) -> str:
-    """The explanation of a rule id, a flag (any spelling or id), a goal or a signature. Errors: RequestError."""
+    """The explanation of a rule id, a flag (any spelling or id), a goal, a signature or a record of evidence.
+
+    Errors: RequestError with near names.
+    """
     rule = store.rule(name)
     if rule is not None:
         tied = [s for s in store.index.logs.signatures if rule.id in s.rules]
@@ -31,6 +36,10 @@ def explain(store: Store, program: Program, name: str) -> str:
     signatures = {s.id: s for s in store.index.logs.signatures}
     if name in signatures:
         return "\n".join(signature_lines(signatures[name], program))
+    ran = store.index.record(name)
+    if ran is not None:
+        first, *rest = record_lines(ran, store.program(ran.release))
+        return "\n".join([first, *(text for line in rest for text in wrapped(line, "  "))])
     known = [*store.rule_ids(), *program.flags, *store.index.goals, *signatures]
     near = difflib.get_close_matches(name.lstrip("-").replace("_", "-"), known, 3, 0.4)
     hint = f"; near are {', '.join(near)}" if near else ""
@@ -102,6 +111,7 @@ def _sets(values: dict[str, Any]) -> str:
 def _example(example: Example) -> str:
     where = " on ".join(x for x in (example.model, example.hardware) if x)
     env = "".join(f"{n}={v} " for n, v in example.env.items())
+    where += "".join(f", {name} {say(value)}" for name, value in example.traits.items())
     return f"{example.release} {where}: {env}{example.args}".rstrip(": ")
 
 

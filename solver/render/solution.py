@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from solver.compiled import Program
 from solver.conflict import Impossible
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
 from solver.render.data import dumps, emit_data, impossible_data, shown, solution_data
-from solver.render.text import conditional_lines, finding_lines, judged_by, paint, table, wrapped
+from solver.render.text import conditional_lines, evidence_lines, finding_lines, judged_by, paint, table, wrapped
 from solver.solve import Point, Solution
 from solver.words import figure, say
 
@@ -34,6 +36,7 @@ def solution(context: Context, goal: str, answer: Solution, top: int) -> str:
     for finding in notes:
         lines += ["", *finding_lines(finding, program)]
     lines += conditional_lines([f for f in answer.result.findings if f.conditional_on])
+    lines += evidence_lines(msgspec.structs.replace(context, facts=answer.facts), answer.result)
     return "\n".join(lines)
 
 

@@ -41,7 +41,20 @@ def validation(context: Context, result: Result) -> str:
     for finding in certain:
         lines += ["", *finding_lines(finding, program)]
     lines += conditional_lines([f for f in result.findings if f.conditional_on])
+    lines += evidence_lines(context, result)
     return "\n".join(lines)
+
+
+def evidence_lines(context: Context, result: Result) -> list[str]:
+    """What is on record about the launch, after a blank line; nothing while the model's architecture is not known."""
+    from solver.evidence import support_of
+    from solver.render.evidence import support_lines
+
+    support = support_of(context, result)
+    if support is None:
+        return []
+    first, *rest = support_lines(support, context.release, context.resolver.program)
+    return ["", *wrapped(first, ""), *(text for line in rest for text in wrapped(line, "  "))]
 
 
 def judged_by(context: Context) -> str:

@@ -8,19 +8,34 @@ Parts = dict[str, int]
 KV_HEADS = ("num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "num_attention_groups")
 
 
+def linear_kind(config: Config) -> str:
+    """gdn, mamba2, kda, lightning or conv: what the recurrent layers of a config are."""
+    if config.value("linear_attn_config", "linear_num_heads", "short_conv_kernel_size"):
+        return "kda"
+    if config.value("mamba_num_heads", "mamba_n_heads"):
+        return "mamba2"
+    if config.value("linear_num_value_heads"):
+        return "gdn"
+    return "conv" if config.value("conv_L_cache") else "lightning"
+
+
 def linear_parts(config: Config) -> Parts:
-    """Gated DeltaNet, Mamba2 and KDA in the same terms: see `linear_shape`."""
-    hidden = config.needed("hidden_size")
+    """All kinds in the same terms: see `linear_shape`."""
+    hidden, kind = config.needed("hidden_size"), linear_kind(config)
     k_heads, v_heads, k_dim, v_dim, kernel = linear_shape(config)
     inner, keys = v_heads * v_dim, k_heads * k_dim
     state = (inner + 2 * keys) * kernel + 2 * v_heads
-    if config.value("mamba_num_heads"):
+    if kind == "mamba2":
         return {"attn_in": hidden * (2 * inner + 2 * keys + v_heads), "attn_out": inner * hidden, "state": state}
-    if config.value("linear_attn_config"):
+    if kind == "kda":
         full_gate = config.table("linear_attn_config").get("use_full_rank_gate")
         low_rank = hidden * v_dim + v_dim * inner
         gates = low_rank + (hidden * inner if full_gate else low_rank) + hidden * v_heads
         return {"attn_in": hidden * (inner + 2 * keys) + gates, "attn_out": inner * hidden, "state": state}
+    if kind == "conv":
+        return {"attn_in": 3 * hidden * inner, "attn_out": inner * hidden, "state": inner * kernel}
+    if kind == "lightning":
+        return {"attn_in": 4 * hidden * inner, "attn_out": inner * hidden, "state": 2 * v_heads}
     state += 2 * hidden * v_heads
     return {"attn_in": hidden * (2 * inner + 2 * keys), "attn_out": inner * hidden, "state": state}
 
@@ -28,17 +43,29 @@ def linear_parts(config: Config) -> Parts:
 def linear_shape(config: Config) -> tuple[int, int, int, int, int]:
     """(key heads, value heads, key head size, value head size, convolution kernel) of the recurrent layers.
 
-    Mamba2 in these words: key heads are its groups, the key head size its state size (SGLang 0.5.10,
-    configs/nemotron_h.py and configs/qwen3_next.py feed both into Mamba2StateShape.create).
+    Mamba2 in these words: key heads are its groups, the key head size its state size. Lightning attention has a state
+    of head size squared and no convolution; a short convolution alone (LFM2) has no state beside its window. Read in
+    SGLang 0.5.10 and 0.5.23: configs/nemotron_h.py, qwen3_next.py, granitemoehybrid.py, falcon_h1.py, glm5_next.py,
+    bailing_hybrid.py and lfm2.py, which feed them into Mamba2StateShape or KimiLinearStateShape.create.
     """
-    kda = config.table("linear_attn_config")
-    if kda:
-        heads, size = kda["num_heads"], kda["head_dim"]
-        return heads, heads, size, size, kda["short_conv_kernel_size"]
-    if config.value("mamba_num_heads"):
-        groups = config.count("n_groups", "mamba_n_groups")
-        heads, size = config.count("mamba_num_heads"), config.count("mamba_head_dim")
-        return groups, heads, config.count("ssm_state_size"), size, config.count("conv_kernel", "mamba_d_conv")
+    kind = linear_kind(config)
+    if kind == "kda":
+        kda = config.table("linear_attn_config")
+        heads = kda["num_heads"] if kda else config.needed("linear_num_heads", "num_attention_heads")
+        size = kda["head_dim"] if kda else config.integer("linear_head_dim") or head_dim(config)
+        kernel = (
+            kda["short_conv_kernel_size"] if kda else config.count("linear_conv_kernel_dim", "short_conv_kernel_size")
+        )
+        return heads, heads, size, size, kernel
+    if kind == "mamba2":
+        groups, heads = config.count("n_groups", "mamba_n_groups"), config.count("mamba_num_heads", "mamba_n_heads")
+        size, state = config.count("mamba_head_dim", "mamba_d_head"), config.count("ssm_state_size", "mamba_d_state")
+        return groups, heads, state, size, config.count("conv_kernel", "mamba_d_conv")
+    if kind == "conv":
+        return 1, 1, 0, config.needed("hidden_size"), config.count("conv_L_cache")
+    if kind == "lightning":
+        size = head_dim(config)
+        return 0, config.needed("num_attention_heads"), size, size, 1
     return (
         config.count("linear_num_key_heads"),
         config.count("linear_num_value_heads"),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from solver.errors import RequestError
+from solver.traits.folder import Folder
 
 Json = dict[str, Any]
+JSON_AT_MOST_MIB = 32
 NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
@@ -80,19 +80,18 @@ class Config(msgspec.Struct, frozen=True):
         return RequestError(f"{self.path / 'config.json'}: {key} must be {expected}, not {found!r:.60}")
 
 
-def read_config(directory: Path) -> Config:
+def read_config(folder: Folder) -> Config:
     """Read config.json and, where the engine would look at it, hf_quant_config.json. Remote code is never run.
 
-    Errors: RequestError when the directory or config.json is missing, is no JSON object, or holds wrong types.
+    Errors: RequestError when config.json is missing, is no JSON object, or holds wrong types.
     The engine reads hf_quant_config.json only if config.json has no quantisation entry of its own
     (SGLang 0.5.10 and 0.5.23, configs/model_config.py, _parse_quant_hf_config), so this does too.
     """
-    if not directory.is_dir():
-        raise RequestError(f"{directory}: no such directory; give a checkpoint's directory or a catalogue id")
-    top = read_json(directory / "config.json")
-    quantization = quantization_part(directory, top, language_part(directory, top))
-    extra = directory / "hf_quant_config.json"
-    return config_of(directory, top, read_json(extra) if quantization is None and extra.is_file() else None)
+    top = read_json(folder, "config.json")
+    if top is None:
+        raise RequestError(f"{folder.path}: no config.json in this directory")
+    written = quantization_part(folder.path, top, language_part(folder.path, top))
+    return config_of(folder.path, top, read_json(folder, "hf_quant_config.json") if written is None else None)
 
 
 def config_of(directory: Path, top: Json, modelopt: Json | None = None) -> Config:
@@ -100,6 +99,11 @@ def config_of(directory: Path, top: Json, modelopt: Json | None = None) -> Confi
     text = language_part(directory, top)
     quantization = quantization_part(directory, top, text)
     known = config_classes()
+    for place in (text, top):
+        if not isinstance(place.get("model_type"), str | None):
+            raise RequestError(
+                f"{directory / 'config.json'}: model_type must be a text, not {place['model_type']!r:.60}"
+            )
     model_type = text.get("model_type") or top.get("model_type")
     defaults = known["fallback"] | known["defaults"].get(model_type, {})
     parsers = known["parsers"].get(top.get("model_type"), {})
@@ -130,17 +134,14 @@ def quantization_part(directory: Path, top: Json, text: Json) -> Json | None:
     return None
 
 
-def read_json(path: Path) -> Json:
-    """A JSON object from a file."""
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise RequestError(f"{path.parent}: no {path.name} in this directory") from None
-    except OSError as error:
-        raise RequestError(f"{path}: cannot be read ({error.strerror})") from None
-    found = decode(raw, path)
+def read_json(folder: Folder, name: str) -> Json | None:
+    """A JSON object from a file of a checkpoint; None if the file is not there."""
+    raw = folder.read(name, JSON_AT_MOST_MIB)
+    if raw is None:
+        return None
+    found = decode(raw, folder.path / name)
     if not isinstance(found, dict):
-        raise RequestError(f"{path}: must hold a JSON object, not {type(found).__name__}")
+        raise RequestError(f"{folder.path / name}: must hold a JSON object, not {type(found).__name__}")
     return found
 
 
@@ -150,6 +151,8 @@ def decode(raw: bytes, path: Path) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
+    import json  # few files need it, and it takes as long to import as most take to read
+
     try:
         return json.loads(raw)
     except json.JSONDecodeError as error:
@@ -161,6 +164,13 @@ def decode(raw: bytes, path: Path) -> Any:
 @cache
 def config_classes() -> Json:
     """Defaults and parsers per model type (knowledge/models/config_classes.json, read once)."""
-    raw = files("knowledge").joinpath("models/config_classes.json").read_bytes()
+    return beside_models("config_classes.json")
+
+
+def beside_models(name: str) -> Json:
+    """JSON data of the knowledge about configs, found by the package's path (importlib.resources imports for 15 ms)."""
+    import knowledge
+
+    raw = (Path(knowledge.__path__[0]) / "models" / name).read_bytes()
     decoded: Json = msgspec.json.decode(raw)
     return decoded

@@ -16,12 +16,15 @@ SHARED_WIDTH = (
     "shared_intermediate_size",
     "share_expert_dim",
 )
+LAYERS_AT_MOST = 2000
+RECURRENT = {"linear_attention", "mamba", "mamba2", "conv", "kda"}
 SLIDING = {"sliding_attention", "chunked_attention"}
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """`attention`: full, sliding, linear or none; `feed`: dense, moe, both or none; `parts`: parameters by part.
+    """What one layer is made of, and its parameters by part.
 
+    `attention`: full, sliding, linear, parallel (full and linear at once) or none; `feed`: dense, moe, both or none.
     Parts: attn_in (projections before attention), replicated_in (those that every GPU holds whole), attn_out (the one
     after), indexer (sparse attention's own), state (convolution and decay), mlp, shared, experts, router, norm.
     """
@@ -48,7 +51,10 @@ def mtp_layers_of(config: Config) -> list[Layer]:
 
 
 def mtp_count(config: Config) -> int:
-    return config.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+    count = config.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+    if not 0 <= count <= LAYERS_AT_MOST:
+        raise config.wrong_type("num_nextn_predict_layers", f"from 0 to {LAYERS_AT_MOST}", count)
+    return count
 
 
 def experts(config: Config) -> int:
@@ -66,6 +72,8 @@ def kinds(config: Config) -> list[tuple[str, str]]:
     if config.value("block_configs"):
         return [searched_block(block) for block in config.array("block_configs") or []]
     count = config.needed("num_hidden_layers", "n_layer", "n_layers")
+    if not 0 < count <= LAYERS_AT_MOST:
+        raise config.wrong_type("num_hidden_layers", f"from 1 to {LAYERS_AT_MOST}", count)
     return list(zip(attention_kinds(config, count), feed_kinds(config, count), strict=True))
 
 
@@ -87,7 +95,7 @@ def searched_block(block: Any) -> tuple[str, str]:
 def attention_kinds(config: Config, count: int) -> list[str]:
     named = config.array("layer_types")
     if named:
-        known = {"linear_attention": "linear"} | dict.fromkeys(SLIDING, "sliding")
+        known = dict.fromkeys(RECURRENT, "linear") | dict.fromkeys(SLIDING, "sliding")
         return [known.get(str(name), "full") for name in named[:count]]
     kda = set(config.table("linear_attn_config").get("kda_layers") or ())
     if kda:  # counted from 1
@@ -96,8 +104,14 @@ def attention_kinds(config: Config, count: int) -> list[str]:
     if pattern:
         return ["sliding" if mark == 1 else "full" for mark in pattern[:count]]
     interval = config.integer("full_attention_interval")
-    if interval and config.integer("linear_num_value_heads"):
+    if interval and config.integer("linear_num_value_heads", "linear_num_heads"):
         return ["full" if (index + 1) % interval == 0 else "linear" for index in range(count)]
+    group = config.value("layer_group_size")
+    if group not in (None, 1):  # Ling: one layer of full attention after each group, or a mark per layer
+        marks = group if isinstance(group, list) else [int((index + 1) % group != 0) for index in range(count)]
+        return ["linear" if mark == 1 else "full" for mark in marks[:count]]
+    if config.top.get("model_type") == "falcon_h1":
+        return ["parallel"] * count
     types = config.array("attn_type_list")
     if types:
         return ["full" if mark == 1 else "linear" for mark in types[:count]]
@@ -130,10 +144,11 @@ def moe_marks(config: Config, count: int) -> list[bool]:
 
 def build(config: Config, attention: str, feed: str, index: int) -> Layer:
     parts: Parts = {"norm": 2 * config.needed("hidden_size")}
-    if attention == "linear":
+    if attention in ("linear", "parallel"):
         parts |= linear_parts(config)
-    elif attention != "none":
-        parts |= attention_parts(config, attention, index)
+    if attention not in ("linear", "none"):
+        for part, params in attention_parts(config, "full" if attention == "parallel" else attention, index).items():
+            parts[part] = parts.get(part, 0) + params
     if feed in ("dense", "both"):
         parts["mlp"] = matrices(config) * config.needed("hidden_size") * dense_width(config, index)
     if feed in ("moe", "both"):

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_shape
+from solver.errors import RequestError
+from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
 from solver.traits.config import Config, read_config
+from solver.traits.folder import open_folder
 from solver.traits.layers import (
     Layer,
     expert_width,
@@ -18,29 +20,60 @@ from solver.traits.layers import (
     shared_count,
     shared_width,
 )
+from solver.traits.misfit import BROKEN, misfit
 from solver.traits.quantization import ATTENTION, Quantization, quantization_of
+from solver.traits.stored import stored_traits
+from solver.traits.tensors import read_tensors
 from solver.traits.weights import weigh
 
 Values = dict[str, Any]
 CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 FP4 = frozenset({"nvfp4", "mxfp4"})
+WEIGHED = dict.fromkeys(("attn_in", "replicated_in", "attn_out"), "attention")
+WEIGHED |= {part: part for part in ("indexer", "mlp", "shared", "experts")}
+"""Part of a layer that quantisation can change -> its name in `part_formats`."""
 
 
 def read_checkpoint(directory: Path) -> Values:
     """Trait name without `model.` -> value. Null is a known absence; a name that is missing is unknown.
 
-    Reads config.json and hf_quant_config.json only; code named by `auto_map` is never run. Errors: RequestError with
-    one line for a missing directory, a missing or broken config.json, and values of the wrong type.
+    Reads config.json, hf_quant_config.json, and of weights in safetensors the headers, which go before what shapes
+    give; code named by `auto_map` is never run. Errors: RequestError with one line for a missing directory, a missing
+    or broken file, and values of the wrong type.
     """
-    return traits_of(read_config(directory))
+    _, read, stored = examine(directory)
+    return read | stored
+
+
+def examine(directory: Path) -> tuple[Config, Values, Values]:
+    """The config, the traits that it gives, and those of the headers, which go before."""
+    folder = open_folder(directory)
+    config = read_config(folder)
+    traits = {**traits_of(config), "id": folder.name}
+    if folder.hub_id:
+        traits["hub_id"] = folder.hub_id
+    tensors = read_tensors(folder)
+    return config, traits, stored_traits(tensors, *parsed(config), traits) if tensors else {}
 
 
 def traits_of(config: Config) -> Values:
-    """The same from a configuration in memory."""
+    """The same from a configuration in memory, without weights."""
+    try:
+        return assembled(config, *parsed(config))
+    except RequestError:
+        raise
+    except BROKEN:
+        raise misfit(config, lambda changed: assembled(changed, *parsed(changed))) from None
+
+
+def parsed(config: Config) -> tuple[list[Layer], Quantization]:
     layers = layers_of(config)
     if not layers:
         raise config.wrong_type("num_hidden_layers", "at least 1", 0)
-    quantization = quantization_of(config, len(layers))
+    return layers, quantization_of(config, len(layers))
+
+
+def assembled(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
     return {
         **identity(config),
         **shape(config, layers),
@@ -86,7 +119,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "v_head_dim": full[2] or head_dim(config),
         "full_head_dim": full[0],
         "full_kv_heads": full[1],
-        "full_attention_layers": kinds.count("full"),
+        "full_attention_layers": kinds.count("full") + kinds.count("parallel"),
         "sliding_layers": sliding,
         "swa_head_dim": swa[0],
         "swa_kv_heads": swa[1],
@@ -95,6 +128,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "mla": latent,
         **{key: config.integer(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim")},
         "sparse_attention": sparse_attention(config),
+        **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
         "intermediate": config.integer("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
         "vocab": config.needed("vocab_size"),
@@ -114,6 +148,17 @@ def sparse_attention(config: Config) -> str | None:
     if config.value("index_topk"):
         return "dsa"
     return "block" if config.table("sparse_attention_config").get("use_sparse_attention") else None
+
+
+def compressed(config: Config, count: int) -> Values:
+    """Layers of DeepSeek V4 by how many tokens they press into one, and the window that they keep as it is."""
+    ratios = [ratio for ratio in (config.array("compress_ratios") or ())[:count] if ratio]
+    if not ratios:
+        return {"compressed_layers": None, "compress_window": None}
+    return {
+        "compressed_layers": {str(r): ratios.count(r) for r in sorted(set(ratios))},
+        "compress_window": window(config),
+    }
 
 
 def context(config: Config) -> int:
@@ -156,7 +201,7 @@ def recurrent(config: Config, layers: list[Layer]) -> Values:
     (SGLang 0.5.10, configs/mamba_utils.py, Mamba2StateShape.create). The engine keeps the first in float32
     unless the config's `mamba_ssm_dtype` or a flag says otherwise, the second in bfloat16.
     """
-    count = sum(layer.attention == "linear" for layer in layers)
+    count = sum(layer.attention in ("linear", "parallel") for layer in layers)
     if not count:
         names = ("k_heads", "v_heads", "k_head_dim", "v_head_dim")
         empty = dict.fromkeys([f"linear_{name}" for name in names] + ["linear_attention", "conv_kernel", "ssm_dtype"])
@@ -176,14 +221,6 @@ def recurrent(config: Config, layers: list[Layer]) -> Values:
     }
 
 
-def linear_kind(config: Config) -> str:
-    if config.value("linear_attn_config"):
-        return "kda"
-    if is_nemotron(config):
-        return "mamba2"
-    return "gdn" if config.value("linear_num_value_heads") else "lightning"
-
-
 def formats(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
     used = {(part, quantization.format(i, part)) for i, layer in enumerate(layers) for part in layer.parts}
     matter = {form for part, form in used if part not in ("norm", "router", "state")}
@@ -196,9 +233,11 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
         "scale_format": quantization.scale_format,
         "quant_block": quantization.block,
         "quant_group_size": quantization.group_size,
+        "part_formats": part_formats(layers, quantization),
         "kv_cache_quant": quantization.kv_cache,
         "kv_scales_calibrated": quantization.kv_cache is not None,
         "mtp_dtype": None,
+        "mtp_in_checkpoint": None,
     }
     if mtp_count(config):
         values["mtp_dtype"] = long_name(quantization.mtp or quantization.default)
@@ -207,8 +246,21 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
         values["dense_fp4_layers"] = bool(dense & FP4)
         values["attention_quantized"] = any(form in packed for part, form in used if part in ATTENTION)
     else:
-        del values["mtp_dtype"]
+        del values["mtp_dtype"], values["part_formats"]
     return values
+
+
+def part_formats(layers: list[Layer], quantization: Quantization) -> dict[str, str]:
+    """Part of the model -> format of its weights; the commonest first where layers differ (`nvfp4, bf16`)."""
+    counted: dict[str, dict[str, int]] = {}
+    for index, layer in enumerate(layers):
+        for part in layer.parts:
+            if part in WEIGHED:
+                kinds = counted.setdefault(WEIGHED[part], {})
+                form = quantization.format(index, part)
+                kinds[form] = kinds.get(form, 0) + 1
+    said = {part: ", ".join(sorted(kinds, key=lambda form: (-kinds[form], form))) for part, kinds in counted.items()}
+    return said | {"head": quantization.head}
 
 
 def long_name(form: str) -> str:

@@ -100,7 +100,7 @@ def excluded_modules(written: Json) -> list[str]:
     DeepSeek V4 with NVFP4 experts is an FP8 checkpoint that also carries modelopt's `ignore`: there it says what is not
     NVFP4, and those layers are FP8 (SGLang 0.5.23, layers/quantization/fp8.py, Fp8Config.from_config does not read it).
     """
-    keys = ["modules_to_not_convert", "ignored_layers"]
+    keys = ["modules_to_not_convert", "ignored_layers", "exclude"]
     if written.get("quant_method") != "fp8":
         keys = ["exclude_modules", "ignore", *keys]
     return [str(name) for name in first(written, *keys) or ()]
@@ -149,18 +149,48 @@ def method_of(config: Config, written: Json) -> str | None:
 def main_format(written: Json) -> str:
     """The format of a linear layer that no list names."""
     algo = written.get("quant_algo")
+    if algo is not None and (form := by_algorithm(str(algo))):
+        return form
+    method = str(written.get("quant_method") or "")
+    groups = written.get("config_groups") or {}
+    if method == "compressed-tensors" or (algo is None and groups):
+        general = [group for group in groups.values() if set(group.get("targets") or ()) & {"Linear", "FusedMoE"}]
+        return group_format(next(iter(general or groups.values()), {}))
+    if method == "quark":
+        return quark_format(written.get("global_quant_config") or {})
+    for form in ("mxfp8", "nvfp4", "mxfp4", "fp8"):
+        if form in method:
+            return form
+    if method.startswith(("gptq", "awq", "auto-round", "bitsandbytes", "moe_wna16")) or "int8" in method:
+        eight = written.get("bits", written.get("w_bit")) == 8 or written.get("load_in_8bit") or "int8" in method
+        return "int8" if eight else "int4"
+    return "bf16"
+
+
+def by_algorithm(algo: str) -> str | None:
+    """The format of a quant_algo; a name that is not listed is read by what it contains."""
     if algo in ALGORITHMS:
         return ALGORITHMS[algo]
-    method = str(written.get("quant_method") or "")
-    if method == "compressed-tensors" or (algo is None and written.get("config_groups")):
-        return group_format(next(iter((written.get("config_groups") or {}).values()), {}))
-    if "fp8" in method:
-        return "fp8"
-    if method in ("mxfp4", "quark"):
-        return "mxfp4"
-    if method in ("gptq", "awq", "auto-round", "bitsandbytes"):
-        return "int8" if written.get("bits", written.get("w_bit")) == 8 else "int4"
-    return "bf16"
+    parts = (
+        ("NVFP4", "nvfp4"),
+        ("MXFP4", "mxfp4"),
+        ("MXFP8", "mxfp8"),
+        ("FP8", "fp8"),
+        ("AWQ", "int4"),
+        ("INT8", "int8"),
+    )
+    return next((form for part, form in parts if part in algo), None)
+
+
+def quark_format(general: Json) -> str:
+    """AMD's exporter names the weights' type, possibly of several steps, the first of which is the stored one."""
+    weight = general.get("weight") or {}
+    if isinstance(weight, list):
+        weight = weight[0] if weight else {}
+    kind = str(weight.get("dtype"))
+    if kind == "fp4":
+        return "nvfp4" if weight.get("group_size") == 16 else "mxfp4"
+    return "fp8" if kind.startswith("fp8") else kind if kind in BITS else "bf16"
 
 
 def group_format(group: Json) -> str:
@@ -180,9 +210,12 @@ def positive_formats(written: Json) -> dict[tuple[int | None, str], str]:
     for name, said in (written.get("quantized_layers") or {}).items():
         if ".experts." in name and ".experts.0." not in name:
             continue
-        form = ALGORITHMS.get(str(said.get("quant_algo"))) if isinstance(said, dict) else None
+        form = by_algorithm(str(said.get("quant_algo"))) if isinstance(said, dict) else None
         if form:
             found.update(dict.fromkeys(places(name), form))
+    for group in (written.get("config_groups") or {}).values():
+        for target in group.get("targets") or () if written.get("quant_method") == "compressed-tensors" else ():
+            found.update(dict.fromkeys(places(str(target)), group_format(group)))
     return found
 
 

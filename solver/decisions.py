@@ -1,0 +1,226 @@
+"""A compiled rule + the facts at its place -> what it does there: the values it writes, or that it is violated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from solver.compiled import CompiledRule, Program
+from solver.conditions import Evaluator, Unknown, evaluator
+from solver.facts import Facts, State
+from solver.nodes import Node, names_in
+
+if TYPE_CHECKING:
+    from solver.screen import Screen, Watch
+
+KEPT_DECISIONS = 4096
+MISSING = object()
+
+
+class Resolver:
+    """A program made ready to run: conditions become functions when their rule is first reached.
+
+    Once told that more runs follow, it asks a `Screen` which rules need a look at all, and remembers what they decided:
+    making and keeping that does not pay for one run.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._ready: list[Ready | None] = [None] * len(program.rules)
+        self._places = {rule.id: place for place, rule in enumerate(program.rules)}
+        self.more_follow = False
+
+    def ready(self, step: CompiledRule) -> Ready:
+        return self.ready_at(self._places[step.id])
+
+    def ready_at(self, place: int) -> Ready:
+        """The evaluators of the rule at a place of the program."""
+        found = self._ready[place]
+        if found is None:
+            found = self._ready[place] = Ready(self.program.rules[place], self.program)
+        return found
+
+    def watch(self, facts: Facts, state: State) -> Watch | None:
+        """What tells a run which rules to look at; None where it looks at all of them."""
+        return self.screen.start(facts, state) if self.more_follow else None
+
+    @cached_property
+    def screen(self) -> Screen:
+        from solver.screen import Screen
+
+        return Screen(self.program)
+
+
+class Decision(NamedTuple):
+    """What a rule does: the values it writes, branch by branch, or whether it is violated.
+
+    `names`: unknown facts that this depends on.
+    """
+
+    lets: dict[str, Any]
+    writes: tuple[tuple[tuple[str, ...], tuple[tuple[str, str, Any], ...]], ...] = ()
+    violated: bool = False
+    names: tuple[str, ...] = ()
+
+
+class Inputs(NamedTuple):
+    """How the facts that a rule looks at are gathered: flags that its release has in one call, others one by one."""
+
+    flags: Callable[[dict[str, Any]], tuple[Any, ...]]
+    rest: tuple[tuple[str, str], ...]
+
+
+def _nothing(values: dict[str, Any]) -> tuple[Any, ...]:
+    return ()
+
+
+class Ready:
+    """The evaluators of one rule, each made when it is first needed: most rules end at their first condition."""
+
+    def __init__(self, rule: CompiledRule, program: Program) -> None:
+        self.rule = rule
+        self._tables = tables = program.tables
+        self._flags = program.flags
+        self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
+        self.when = [_Late(node, tables) for node in rule.when]
+        self._decided: dict[tuple[Any, ...], Decision | None] = {}
+
+    def _all(self, nodes: Any) -> list[Evaluator]:
+        return [evaluator(n, self._tables) for n in nodes]
+
+    @cached_property
+    def require(self) -> list[Evaluator]:
+        return self._all(self.rule.require)
+
+    @cached_property
+    def forbid(self) -> list[Evaluator]:
+        return self._all(self.rule.forbid)
+
+    @cached_property
+    def branches(self) -> list[tuple[list[Evaluator], list[tuple[str, str, Evaluator]]]]:
+        return [
+            (self._all(b.when), [(s.space, s.name, evaluator(s.value, self._tables)) for s in b.sets])
+            for b in self.rule.branches
+        ]
+
+    @cached_property
+    def fix_when(self) -> list[Evaluator | None]:
+        return [None if n is None else evaluator(n, self._tables) for n in self.rule.fix_when]
+
+    @cached_property
+    def mentioned(self) -> tuple[tuple[str, str], ...]:
+        return mentioned(self.rule)
+
+    @cached_property
+    def inputs(self) -> Inputs | None:
+        """All facts that the decision depends on; None where a computed figure is among them."""
+        values = [s.value for b in self.rule.branches for s in b.sets]
+        names = dict.fromkeys((*self.mentioned, *(n for v in values for n in names_in(v) if n[0] != "let")))
+        names.update(dict.fromkeys(n for _, node in self.rule.let for n in names_in(node) if n[0] != "let"))
+        if any(space == "estimate" for space, _ in names):
+            return None
+        flags = [name for space, name in names if space == "flag" and name in self._flags]
+        rest = tuple((s, n) for s, n in names if s != "flag" or n not in self._flags)
+        return Inputs(itemgetter(*flags, *flags[-1:]) if flags else _nothing, rest)
+
+    def remembered(self, state: State) -> Decision | None:
+        """The same as `decide`, looked up where the facts have had these values before."""
+        inputs = self.inputs
+        if inputs is None:
+            return self.decide(state)
+        spaces = state.spaces
+        values = (*inputs.flags(spaces["flag"]), *[spaces[space].get(name, MISSING) for space, name in inputs.rest])
+        key = (values, *map(type, values))  # 1, 1.0 and true are the same key otherwise
+        try:
+            return self._decided[key]
+        except KeyError:
+            if len(self._decided) >= KEPT_DECISIONS:
+                self._decided.clear()
+            decision = self._decided[key] = self.decide(state)
+            return decision
+        except TypeError:  # a list among the values
+            return self.decide(state)
+
+    def decide(self, state: State) -> Decision | None:
+        """What the rule does on these facts; None: nothing."""
+        state.spaces["let"] = lets = {}
+        for name, value in self.let:
+            lets[name] = value(state)
+        applies = conjunction(self.when, state)
+        if applies is False:
+            return None
+        return self._written(applies, state, lets) if self.rule.branches else self._violation(applies, state, lets)
+
+    def _violation(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
+        holds = conjunction(self.require, state)
+        broken = [f(state) for f in self.forbid]
+        if holds is False or any(b is not False and type(b) is not Unknown and b for b in broken):
+            return Decision(lets, (), True, _names([applies]))
+        if type(holds) is Unknown or any(type(b) is Unknown for b in broken):
+            return Decision(lets, (), True, _names([applies, holds, *broken]))
+        return None
+
+    def _written(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
+        doubt = [applies]
+        writes = []
+        for when, sets in self.branches:
+            holds = conjunction(when, state)
+            if holds is False:
+                continue
+            doubt.append(holds)
+            writes.append((_names(doubt), tuple((space, name, value(state)) for space, name, value in sets)))
+            if holds is True:
+                break
+        return Decision(lets, tuple(writes)) if writes else None
+
+
+class _Late:
+    """An evaluator that is made when it is first called."""
+
+    __slots__ = ("_node", "_run", "_tables")
+
+    def __init__(self, node: Node, tables: dict[str, Any]) -> None:
+        self._node, self._tables = node, tables
+        self._run: Evaluator | None = None
+
+    def __call__(self, state: Any) -> Any:
+        if self._run is None:
+            self._run = evaluator(self._node, self._tables)
+        return self._run(state)
+
+
+def mentioned(step: CompiledRule) -> tuple[tuple[str, str], ...]:
+    """The facts a rule looks at, `let` names replaced by what they stand for."""
+    nodes = [*step.when, *step.require, *step.forbid, *(n for b in step.branches for n in b.when)]
+    lets = {name: names_in(node) for name, node in step.let}
+    found: dict[tuple[str, str], None] = {}
+
+    def add(names: tuple[tuple[str, str], ...]) -> None:
+        for space, name in names:
+            if space == "let":
+                add(lets.get(name, ()))
+            else:
+                found[(space, name)] = None
+
+    for node in nodes:
+        add(names_in(node))
+    return tuple(found)
+
+
+def conjunction(parts: Sequence[Evaluator], state: Any) -> Any:
+    """True, False, or Unknown with the names it depends on."""
+    names: dict[str, None] = {}
+    for part in parts:
+        value = part(state)
+        if type(value) is Unknown:
+            names.update(dict.fromkeys(value.names))
+        elif not value:
+            return False
+    return Unknown(tuple(names), (True, False)) if names else True
+
+
+def _names(values: list[Any]) -> tuple[str, ...]:
+    """The unknown facts that values depend on."""
+    return tuple(dict.fromkeys(n for v in values if type(v) is Unknown for n in v.names))
