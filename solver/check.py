@@ -198,6 +198,9 @@ def fixes_of(
     for fix, only_if in zip(rule.fix, conditions, strict=True):
         if only_if is not None and only_if(outcome.state) is False:
             continue
+        if not fix.unset and not fix.upgrade:
+            found.append(fix)
+            continue
         unset = tuple(n for n in fix.unset if n in spaces["given"] or outcome.state.origins.get(("env", n)) == "given")
         if unset or fix.set or fix.env or fix.upgrade or fix.checkpoint:
             upgrade = fill(fix.upgrade, values) if fix.upgrade else None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State
+from solver.facts import Facts, State, gatherer
 from solver.nodes import Node, names_in
 
 if TYPE_CHECKING:
     from solver.screen import Screen, Watch
 
 KEPT_DECISIONS = 4096
-MISSING = object()
 
 
 class Resolver:
@@ -65,27 +63,16 @@ class Decision(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-class Inputs(NamedTuple):
-    """How the facts that a rule looks at are gathered: flags that its release has in one call, others one by one."""
-
-    flags: Callable[[dict[str, Any]], tuple[Any, ...]]
-    rest: tuple[tuple[str, str], ...]
-
-
-def _nothing(values: dict[str, Any]) -> tuple[Any, ...]:
-    return ()
-
-
 class Ready:
     """The evaluators of one rule, each made when it is first needed: most rules end at their first condition."""
 
     def __init__(self, rule: CompiledRule, program: Program) -> None:
         self.rule = rule
         self._tables = tables = program.tables
-        self._flags = program.flags
+        self._program = program
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
-        self._decided: dict[tuple[Any, ...], Decision | None] = {}
+        self._decided: dict[Hashable, Decision | None] = {}
 
     def _all(self, nodes: Any) -> list[Evaluator]:
         return [evaluator(n, self._tables) for n in nodes]
@@ -114,25 +101,18 @@ class Ready:
         return mentioned(self.rule)
 
     @cached_property
-    def inputs(self) -> Inputs | None:
-        """All facts that the decision depends on; None where a computed figure is among them."""
+    def inputs(self) -> Callable[[Any], Hashable] | None:
+        """Gathers all facts that the decision depends on; None where a computed figure is among them."""
         values = [s.value for b in self.rule.branches for s in b.sets]
         names = dict.fromkeys((*self.mentioned, *(n for v in values for n in names_in(v) if n[0] != "let")))
         names.update(dict.fromkeys(n for _, node in self.rule.let for n in names_in(node) if n[0] != "let"))
-        if any(space == "estimate" for space, _ in names):
-            return None
-        flags = [name for space, name in names if space == "flag" and name in self._flags]
-        rest = tuple((s, n) for s, n in names if s != "flag" or n not in self._flags)
-        return Inputs(itemgetter(*flags, *flags[-1:]) if flags else _nothing, rest)
+        return None if any(space == "estimate" for space, _ in names) else gatherer(names, self._program)
 
     def remembered(self, state: State) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before."""
-        inputs = self.inputs
-        if inputs is None:
+        if self.inputs is None:
             return self.decide(state)
-        spaces = state.spaces
-        values = (*inputs.flags(spaces["flag"]), *[spaces[space].get(name, MISSING) for space, name in inputs.rest])
-        key = (values, *map(type, values))  # 1, 1.0 and true are the same key otherwise
+        key = self.inputs(state.spaces)
         try:
             return self._decided[key]
         except KeyError:

@@ -6,13 +6,13 @@ What an argument of a formula is made of (`knowledge/sglang/estimates.yaml`) is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts
+from solver.facts import Facts, State, gatherer
 from solver.index import Index
 from solver.nodes import Node, names_in
 
@@ -30,28 +30,44 @@ Names = tuple[tuple[str, str], ...]
 class Expressions:
     """The arguments of one formula in one release; what they need is made when it is first asked for."""
 
-    def __init__(self, nodes: Mapping[str, Node], tables: dict[str, Any]) -> None:
+    def __init__(self, nodes: Mapping[str, Node], program: Program) -> None:
         self.nodes = nodes
-        self._tables = tables
+        self._program = program
+        self._worked_out: tuple[Hashable, Any] = (None, None)
 
     @cached_property
     def evaluators(self) -> dict[str, Evaluator]:
-        return {argument: evaluator(node, self._tables) for argument, node in self.nodes.items()}
+        return {argument: evaluator(node, self._program.tables) for argument, node in self.nodes.items()}
 
     @cached_property
     def inputs(self) -> Names:
         return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
 
+    @cached_property
+    def gather(self) -> Callable[[Any], Hashable]:
+        """Gets the values of `inputs` from the spaces of a state."""
+        return gatherer(self.inputs, self._program)
+
+    def arguments(self, state: State, inputs: Hashable) -> Any:
+        """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
+        if self._worked_out[0] != inputs:
+            values = {name: run(state) for name, run in self.evaluators.items()}
+            unknown = [v for v in values.values() if type(v) is Unknown]
+            names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
+            self._worked_out = (inputs, Unknown(names) if unknown else values)
+        return self._worked_out[1]
+
 
 class Figure:
     """One computed figure: callable on a state, with the expressions of its arguments and the facts they look at."""
 
-    __slots__ = ("_expressions", "_kept", "_name", "formula")
+    __slots__ = ("_expressions", "_kept", "_name", "_values", "formula")
 
     def __init__(self, name: str, expressions: Expressions, formula: Any) -> None:
         self._name = name
         self._expressions = expressions
         self._kept: dict[tuple[Any, ...], Any] = {}
+        self._values: dict[Hashable, Any] = {}
         self.formula = formula
 
     @property
@@ -62,14 +78,22 @@ class Figure:
     def inputs(self) -> Names:
         return self._expressions.inputs
 
-    def arguments(self, state: Any) -> Any:
+    def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown."""
-        values = {name: run(state) for name, run in self._expressions.evaluators.items()}
-        unknown = [v for v in values.values() if type(v) is Unknown]
-        return Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
+        return self._expressions.arguments(state, self._expressions.gather(state.spaces))
 
-    def __call__(self, state: Any) -> Any:
-        arguments = self.arguments(state)
+    def __call__(self, state: State) -> Any:
+        inputs = self._expressions.gather(state.spaces)
+        try:
+            return self._values[inputs]
+        except KeyError:
+            value = self._values[inputs] = self._value(state, inputs)
+            return value
+        except TypeError:  # a list among the values
+            return self._value(state, inputs)
+
+    def _value(self, state: State, inputs: Hashable) -> Any:
+        arguments = self._expressions.arguments(state, inputs)
         value = arguments if type(arguments) is Unknown else self.compute(arguments)
         return None if type(value) is Unknown and self._name in SILENT else value
 
@@ -133,7 +157,7 @@ def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Fig
 def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
     formulas = {"memory": _Memory(facts), "layout": _Layout(index, program, facts)}
     if id(program) not in _expressions:
-        made = {f: Expressions(program.arguments.get(f, {}), program.tables) for f in formulas}
+        made = {f: Expressions(program.arguments.get(f, {}), program) for f in formulas}
         _expressions[id(program)] = (program, made)  # the program is kept, so that its id stays its own
     expressions = _expressions[id(program)][1]
     return {name: Figure(name, expressions[f], formulas[f]) for name, f in NAMES.items()}

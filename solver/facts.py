@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -59,6 +60,28 @@ def typed_env(form: EnvForm | None, text: str | None) -> Any:
 def env_text(value: Any) -> str:
     """A variable's value as it is written in a shell: booleans as 1 and 0."""
     return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+MISSING = object()
+"""What stands for a fact without a value where values are compared."""
+
+
+def gatherer(names: Iterable[tuple[str, str]], program: Program) -> Callable[[dict[str, dict[str, Any]]], Hashable]:
+    """A function from the spaces of a state to the values of some facts with their types, all in one go.
+
+    Types are part of it, since 1, 1.0 and true are equal. It cannot be hashed where a value is a list.
+    """
+    pairs = tuple(names)
+    flags = [name for space, name in pairs if space == "flag" and name in program.flags]
+    rest = [(space, name) for space, name in pairs if space != "flag" or name not in program.flags]
+    of_flags: Any = itemgetter(*flags, *flags[-1:]) if flags else None  # of two at least, so that it gives a tuple
+
+    def gather(spaces: dict[str, dict[str, Any]]) -> Hashable:
+        found = of_flags(spaces["flag"]) if flags else ()
+        values = (*found, *[spaces[space].get(name, MISSING) for space, name in rest])
+        return (values, *map(type, values))
+
+    return gather
 
 
 class State:
