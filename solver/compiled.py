@@ -219,4 +219,5 @@ def index_parts(knowledge: "Knowledge", content_hash: str, evidence: tuple[str, 
         "models": knowledge.models,
         "hardware": knowledge.hardware,
         "data": knowledge.data,
+        "logs": knowledge.logs,
     }
