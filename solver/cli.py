@@ -6,6 +6,8 @@ whose import alone would take half the time that a `validate` may take. Both rea
 
 from __future__ import annotations
 
+import solver.lean  # noqa: F401  # isort: skip  # before anything imports msgspec
+
 import gc
 import sys
 from itertools import pairwise

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from solver.nodes import Node, inlined
+from solver.nodes import Node
 from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm
+from solver.screening import Screening, screening_of
 
 if TYPE_CHECKING:
     from solver.knowledge import Knowledge
@@ -65,6 +66,8 @@ class Program(msgspec.Struct, frozen=True, dict=True):
     levers: tuple[Any, ...]
     arguments: dict[str, dict[str, Node]]
     """Formula -> argument -> expression."""
+    screening: Screening | None = None
+    """Its rules by the facts that they look at (None: not worked out)."""
 
     @cached_property
     def options(self) -> "Index":
@@ -154,14 +157,6 @@ def compile_rule(rule: Rule, release: str) -> CompiledRule:
     )
 
 
-def lets_of(rule: CompiledRule) -> dict[str, Node]:
-    """The intermediate values of a rule, each in terms of facts alone."""
-    lets: dict[str, Node] = {}
-    for name, node in rule.let:
-        lets[name] = inlined(node, lets)
-    return lets
-
-
 def _target(name: str) -> tuple[str, str]:
     return ("env", name[4:]) if name.startswith("env.") else ("flag", name)
 
@@ -184,7 +179,7 @@ def compile_release(knowledge: "Knowledge", release: str) -> Program:
     rules = [r for r in knowledge.rules.values() if not r.withdrawn and holds(r.versions, release)]
     with_rules = {r.version for r in knowledge.releases if r.rules}
     ordered = sorted((r for r in rules if not r.problem and release in with_rules), key=position)
-    return Program(
+    program = Program(
         release=release,
         flags={i: f for i, flag in knowledge.flags.items() if (f := form_in(flag.forms, release))},
         env={n: f for n, var in knowledge.env.items() if (f := form_in(var.forms, release))},
@@ -198,6 +193,7 @@ def compile_release(knowledge: "Knowledge", release: str) -> Program:
             if holds(a.versions, release)
         },
     )
+    return msgspec.structs.replace(program, screening=screening_of(program))
 
 
 def index_parts(knowledge: "Knowledge", content_hash: str, evidence: tuple[str, ...]) -> dict[str, Any]:
@@ -223,4 +219,5 @@ def index_parts(knowledge: "Knowledge", content_hash: str, evidence: tuple[str, 
         "models": knowledge.models,
         "hardware": knowledge.hardware,
         "data": knowledge.data,
+        "logs": knowledge.logs,
     }

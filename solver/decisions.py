@@ -18,10 +18,9 @@ KEPT_DECISIONS = 4096
 
 
 class Resolver:
-    """A program made ready to run: conditions become functions when their rule is first reached.
+    """A program made ready to run: conditions become functions when their rule is first looked at.
 
-    Once told that more runs follow, it asks a `Screen` which rules need a look at all, and remembers what they decided:
-    making and keeping that does not pay for one run.
+    Once told that more runs follow, it remembers what rules decided: keeping that does not pay for one run.
     """
 
     def __init__(self, program: Program) -> None:
@@ -40,9 +39,9 @@ class Resolver:
             found = self._ready[place] = Ready(self.program.rules[place], self.program)
         return found
 
-    def watch(self, facts: Facts, state: State) -> Watch | None:
-        """What tells a run which rules to look at; None where it looks at all of them."""
-        return self.screen.start(facts, state) if self.more_follow else None
+    def watch(self, facts: Facts, state: State) -> Watch:
+        """What tells a run which rules to look at."""
+        return self.screen.start(facts, state)
 
     @cached_property
     def screen(self) -> Screen:

@@ -95,7 +95,9 @@ class Judge:
     def _decided(self, program: Program) -> Resolver:
         if program.release not in self._resolvers:
             rules = tuple(r for r in program.rules if r.stage in DECIDED)
-            resolver = self._resolvers[program.release] = Resolver(msgspec.structs.replace(program, rules=rules))
+            resolver = self._resolvers[program.release] = Resolver(
+                msgspec.structs.replace(program, rules=rules, screening=None)
+            )
             resolver.more_follow = True
         return self._resolvers[program.release]
 

@@ -57,6 +57,11 @@ def typed_env(form: EnvForm | None, text: str | None) -> Any:
     return text
 
 
+def env_text(value: Any) -> str:
+    """A variable's value as it is written in a shell: booleans as 1 and 0."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
 MISSING = object()
 """What stands for a fact without a value where values are compared."""
 

@@ -114,4 +114,4 @@ def resemblance(shown: Iterable[FlagForm], flags: Mapping[str, FlagForm]) -> flo
 def applied(program: Program, fork: Fork) -> Program:
     """The program of the base release with the fork's flags."""
     flags = {i: f for i, f in program.flags.items() if i not in fork.removed} | fork.forms
-    return msgspec.structs.replace(program, flags=flags)
+    return msgspec.structs.replace(program, flags=flags, screening=None)

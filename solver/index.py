@@ -14,6 +14,7 @@ from solver.records import Release, TraitForm, Traits
 
 if TYPE_CHECKING:
     from solver.evidence import Part, Ran
+    from solver.signatures import Logs
 
 
 class Records(Mapping[str, Traits]):
@@ -112,6 +113,14 @@ class Index:
         """One launch on record by its id, whatever its architecture."""
         records = (r for architecture in self.core.evidence for r in self.evidence(architecture).records)
         return next((r for r in records if r.id == ident), None)
+
+    @property
+    def logs(self) -> Logs:
+        """Signatures, phases, and which module reads which flags."""
+        from solver.signatures import Logs
+
+        found: Logs = self._part("logs", Logs)
+        return found
 
     @property
     def known_flags(self) -> dict[str, tuple[str, tuple[str, ...]]]:

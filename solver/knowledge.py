@@ -13,6 +13,7 @@ from packaging.version import Version
 
 from solver.errors import KnowledgeError
 from solver.records import Compare, EnvVar, Evidence, Flag, Release, Rule, Steps, Table, TraitForm, Traits
+from solver.signatures import LogPattern, Logs, Phase, Place, Signature
 
 Record = TypeVar("Record")
 ENGINE = "sglang"
@@ -72,6 +73,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     models: dict[str, Traits]
     hardware: dict[str, Traits]
     traits: dict[str, TraitForm]
+    logs: Logs
     evidence: tuple[Evidence, ...]
     compare: Compare
     data: dict[str, Any]
@@ -172,9 +174,33 @@ def load(folder: Path | str) -> Knowledge:
         models=_by_file_name(Traits, root / "models"),
         hardware=_by_file_name(Traits, root / "hardware"),
         traits={t.name: t for t in _records(TraitForm, root / "traits.yaml")},
+        logs=_logs(engine),
         evidence=_evidence(engine / "evidence"),
         compare=_compare(engine / "evidence" / COMPARE),
         data=_data(root),
+    )
+
+
+def _generated(kind: type[Record], path: Path) -> Record:
+    """A file that a tool writes; what is not there is empty."""
+    return _record(kind, read_yaml(path) if path.exists() else {}, path)
+
+
+def _logs(engine: Path) -> Logs:
+    """What is known about logs: signatures by topic, and the files beside them."""
+    signatures = [s for path in _files(engine / "signatures") for s in _records(Signature, path)]
+    twice = sorted({s.id for s in signatures if sum(s.id == o.id for o in signatures) > 1})
+    if twice:
+        raise KnowledgeError(f"{engine / 'signatures'}: ids that stand twice: {', '.join(twice)}")
+    modules = _generated(dict[str, tuple[str, ...]], engine / "modules.yaml")
+    messages = _generated(dict[str, dict[str, tuple[int, ...]]], engine / "messages.yaml")
+    return Logs(
+        signatures=tuple(signatures),
+        phases=_records(Phase, engine / "log_phases.yaml"),
+        patterns=_records(LogPattern, engine / "log_facts.yaml"),
+        places=_records(Place, engine / "log_places.yaml"),
+        modules=modules,
+        messages=messages,
     )
 
 

@@ -17,8 +17,10 @@ from solver.evidence_lint import evidence_complaints
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds
 from solver.launch import Launch, read_argv
+from solver.lint_signatures import lint_signatures
 from solver.nodes import Node, names_in, walk
-from solver.records import Example, Fix, Rule
+from solver.records import Example, Rule
+from solver.repair import apply_fix
 from solver.store import Store
 from solver.words import holes
 
@@ -36,7 +38,7 @@ def lint(knowledge: Knowledge, store: Store, only: str | None = None) -> list[st
         if not complaints and not rule.withdrawn:
             complaints = list(_examples(rule, knowledge, store))
         found += [f"{rule.id}: {c}" for c in complaints]
-    return sorted([*found, *evidence_complaints(knowledge, store, only)])
+    return sorted([*found, *lint_signatures(knowledge, only), *evidence_complaints(knowledge, store, only)])
 
 
 # --------------------------------------------------------------------- shape
@@ -227,16 +229,6 @@ def _fixes(rule: Rule, example: Example, result: Result, context: Any, store: St
                 yield f"fix {number} does not remove the finding"
             if errors - before:
                 yield f"fix {number} adds {', '.join(sorted(errors - before))}"
-
-
-def apply_fix(facts: Any, fix: Fix) -> Any:
-    """The facts with a fix's edits made."""
-    given = {k: v for k, v in facts.given.items() if k not in fix.unset}
-    given.update({k: v for k, v in fix.set.items() if v is not None})
-    given = {k: v for k, v in given.items() if fix.set.get(k, v) is not None}
-    env = {k: v for k, v in facts.env.items() if k not in fix.unset}
-    env.update({k: str(v) for k, v in fix.env.items()})
-    return msgspec.structs.replace(facts, given=given, env=env)
 
 
 def show(store: Store, release: str, model: str, hardware: str, args: str) -> str:

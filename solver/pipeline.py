@@ -64,17 +64,12 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Go through the rules in order."""
-        ready_at = self.resolver.ready_at
-        if self.watch:
-            for place in self.watch:
-                ready = ready_at(place)
-                if decision := ready.remembered(self.state):
-                    self._act(ready, decision)
-        else:
-            for place in range(len(self.resolver.program.rules)):
-                ready = ready_at(place)
-                if decision := ready.decide(self.state):
-                    self._act(ready, decision)
+        ready_at, remember = self.resolver.ready_at, self.resolver.more_follow
+        for place in self.watch:
+            ready = ready_at(place)
+            decision = ready.remembered(self.state) if remember else ready.decide(self.state)
+            if decision:
+                self._act(ready, decision)
         return Outcome(self.state, tuple(self.writes), tuple(self.fired))
 
     def _act(self, ready: Ready, decision: Decision) -> None:
@@ -94,8 +89,7 @@ class _Run:
     def _set(self, key: tuple[str, str], value: Any) -> None:
         space, name = key
         self.state.spaces[space][name] = value
-        if self.watch:
-            self.watch.changed(key, value)
+        self.watch.changed(key, value)
 
     def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
         """Write one value; true when the rule wants a finding for it."""

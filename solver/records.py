@@ -8,6 +8,8 @@ import msgspec
 Severity = Literal["error", "warning", "note"]
 Stage = Literal["parse", "resolve", "config", "load", "capture", "run", "quality", "host"]
 Status = Literal["source", "oracle", "measured", "reported"]
+Known = Literal["source", "oracle", "measured", "reported", "guess"]
+"""How a finding is known: as its rule is, or guessed from a log that nothing recognises."""
 
 SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error")
 STAGES: tuple[Stage, ...] = ("parse", "resolve", "config", "load", "capture", "run", "quality", "host")
@@ -266,7 +268,7 @@ class Finding(msgspec.Struct, frozen=True):
     rule: str
     severity: Severity
     stage: Stage
-    status: Status
+    status: Known
     title: str
     message: str
     flags: tuple[str, ...] = ()

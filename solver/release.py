@@ -52,7 +52,7 @@ def _chosen(index: Index, wanted: str | None, launch: Launch | None) -> tuple[st
     tag = image_version(launch.image) if launch and launch.image else None
     for version, origin in ((tag, "image"), (_installed_version(), "installed")):
         if version:
-            release, notes = _nearest(known, version)
+            release, notes = nearest(known, version)
             return release, origin, notes
     newest = [r.version for r in index.releases if r.verified][-1]
     why = "no --engine-version, image tag or installed engine; this is the newest verified release"
@@ -94,7 +94,7 @@ def _installed_in(folders: tuple[str, ...]) -> str | None:
     return None
 
 
-def _nearest(known: list[str], version: str) -> tuple[str, list[Assumed]]:
+def nearest(known: list[str], version: str) -> tuple[str, list[Assumed]]:
     if version in known:
         return version, []
     from packaging.version import InvalidVersion, Version

@@ -11,48 +11,35 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-import msgspec
-
-from solver.compiled import CompiledRule, Program, lets_of
+from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, State
-from solver.nodes import Node, inlined, names_in
+from solver.screening import Only, Test, bits, is_false, screening_of
 
 Name = tuple[str, str]
 """Namespace and name of a fact."""
-READ_AT_ONCE = ("flag", "given", "env", "model", "hardware", "software", "request")
-"""Namespaces whose values are there; an estimate would have to be computed first."""
 KEPT_AT_MOST = 1024
 FEW = 4
 """So many rules are looked at sooner than found to be ruled out by another fact."""
 
 
 class Screen:
-    """The conditions of a program that look at a single fact, by fact, and those that look at one model or machine."""
+    """What the conditions of a program that look at a single fact, or at one model or machine, say to each value."""
 
     def __init__(self, program: Program) -> None:
-        tests: dict[bytes, tuple[Name, Evaluator, int]] = {}
-        self._of_traits: dict[str, list[tuple[Evaluator, int]]] = {"model": [], "hardware": []}
-        never = 0
-        for place, rule in enumerate(program.rules):
-            for node in conditions_of(rule):
-                names = names_in(node)
-                if not names and not evaluator(node, program.tables)(_Only(None)):
-                    never |= 1 << place
-                spaces = {space for space, _ in names}
-                if len(names) > 1 and len(spaces) == 1 and spaces <= self._of_traits.keys():
-                    self._of_traits[names[0][0]].append((evaluator(node, program.tables), 1 << place))
-                elif len(names) == 1 and names[0][0] in READ_AT_ONCE:
-                    key = msgspec.msgpack.encode(node)
-                    name, test, mask = tests.get(key) or (names[0], evaluator(node, program.tables), 0)
-                    tests[key] = (name, test, mask | 1 << place)
-        self._can_act = (1 << len(program.rules)) - 1 & ~never
-        self._tests: dict[Name, list[tuple[Evaluator, int]]] = {}
-        for name, test, mask in tests.values():
-            self._tests.setdefault(name, []).append((test, mask))
+        screening = program.screening or screening_of(program)
+        self._tables = program.tables
+        self._can_act = (1 << len(program.rules)) - 1 & ~bits(screening.never)
+        self._tests: dict[Name, list[Test]] = {}
+        self._of_traits: dict[str, list[Test]] = {}
+        for test in screening.tests:
+            if test.name is None:
+                self._of_traits.setdefault(test.space, []).append(test)
+            else:
+                self._tests.setdefault((test.space, test.name), []).append(test)
+        self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
         self._masks: dict[Name, dict[Any, int]] = {name: {} for name in self._tests}
-        unset = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
-        self._unset = {n: self.mask(n, unset[n[0]].get(n[1])) for n in self._tests if n[0] in unset}
+        self._unset = {(space, name): int.from_bytes(mask, "little") for space, name, mask in screening.unset}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
 
@@ -79,7 +66,7 @@ class Screen:
             if len(self._kept) >= KEPT_AT_MOST:
                 self._kept.clear()
             masks = [self.mask(name, state.get(*name)) for name in self._tests if name[0] == space]
-            masks += [mask for test, mask in self._of_traits[space] if _is_false(test(state))]
+            masks += [mask for test, mask in self._made(self._of_traits.get(space, [])) if is_false(test(state))]
             kept = self._kept[id(traits)] = (traits, reduce(or_, masks, 0))
         return kept[1]
 
@@ -98,12 +85,17 @@ class Screen:
         return found
 
     def _evaluated(self, name: Name, value: Any) -> int:
-        state = _Only(value)
+        if name not in self._ready:
+            self._ready[name] = self._made(self._tests[name])
+        state = Only(value)
         found = 0
-        for test, mask in self._tests[name]:
-            if _is_false(test(state)):
+        for test, mask in self._ready[name]:
+            if is_false(test(state)):
                 found |= mask
         return found
+
+    def _made(self, tests: list[Test]) -> list[tuple[Evaluator, int]]:
+        return [(evaluator(test.node, self._tables), bits(test.rules)) for test in tests]
 
 
 class Watch:
@@ -133,44 +125,3 @@ class Watch:
         if freed >> self._place and freed.bit_count() > FEW:  # the rules before this place have had their turn
             freed &= ~reduce(or_, self._ruled_out.values())
         self._alive = self._alive & ~after | freed
-
-
-def _is_false(value: Any) -> bool:
-    return type(value) is not Unknown and not value
-
-
-class _Only:
-    """A state of which only one value is ever asked."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def get(self, space: str, name: str) -> Any:
-        return self.value
-
-
-def conditions_of(rule: CompiledRule) -> list[Node]:
-    """Conditions without which the rule neither writes nor fires, `let` names replaced by what they stand for."""
-    lets = lets_of(rule)
-    if rule.branches:
-        acts: Node = ["or", [["and", list(b.when)] for b in rule.branches]]
-    else:
-        acts = ["or", [*(["not", n] for n in rule.require), *rule.forbid]]
-    nodes = (*rule.when, acts)
-    return [part for node in nodes for part in _conjuncts(inlined(node, lets) if lets else node)]
-
-
-def _conjuncts(node: Node) -> list[Node]:
-    """The parts of a condition all of which must hold."""
-    inner = node[1]
-    if node[0] == "and":
-        return [part for n in inner for part in _conjuncts(n)]
-    if node[0] == "or" and len(inner) == 1:
-        return _conjuncts(inner[0])
-    if node[0] == "not" and inner[0] == "or":
-        return [part for n in inner[1] for part in _conjuncts(["not", n])]
-    if node[0] == "not" and inner[0] == "not":
-        return _conjuncts(inner[1])
-    return [node]

@@ -14,7 +14,7 @@ from solver.context import Context, check_context
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
-from solver.facts import Facts, State
+from solver.facts import Facts, State, env_text
 from solver.goals import find_goal, levels_of
 from solver.grammar import fold_release, parse
 from solver.nearness import count_differences, counts_evidence, records_near, widened
@@ -193,11 +193,6 @@ def completed(problem: Problem, assignment: Assignment) -> Facts:
             else:
                 env[choice.name] = env_text(value)
     return msgspec.structs.replace(facts, given=given, env=env)
-
-
-def env_text(value: Any) -> str:
-    """A variable's value as it is written in a shell: booleans as 1 and 0."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def written_out(problem: Problem, facts: Facts) -> tuple[Facts, dict[str, str]]:

@@ -19,13 +19,13 @@ from solver.records import Rule
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 10
+FORMAT = 11
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
 COMPILERS = (
     *("store.py", "compiled.py", "grammar.py", "conditions.py", "nodes.py", "records.py", "knowledge.py", "known.py"),
-    *("evidence.py", "evidence_parts.py"),
+    *("evidence.py", "evidence_parts.py", "screening.py", "signatures.py"),
 )
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0

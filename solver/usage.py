@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from solver import inspection, verbs
+from solver import diagnose, inspection, verbs
 from solver.gate import FORMS, gate
 
 
@@ -84,6 +84,7 @@ VERBS: dict[str, Verb] = {
         LAUNCH,
     ),
     "launch": Verb(verbs.launch, (*JUDGED_BY, Option("--force", bool, False, "start in spite of errors")), "-- ARGV…"),
+    "diagnose": Verb(diagnose.diagnose, (*JUDGED_BY, FORMAT), "LOG|- [COMMAND]"),
     "gate": Verb(
         gate,
         (

@@ -37,7 +37,7 @@ HERE = ("--hardware", "8xh100-sxm", "--engine-version", "0.5.10")
         (("validate", GOOD, "--require-context"), ["release is not stated"]),
         (("solve", "--goal", "nope", "--", "--tp", "8"), ["unknown goal", "min-pcie-roundtrips"]),
         (("solve", "--model", "qwen3-8b", *HERE, "--", "--no-such-flag"), ["--no-such-flag"]),
-        (("explain", "no-such-rule"), ["no rule, flag or goal"]),
+        (("explain", "no-such-rule"), ["no rule, flag, goal or signature"]),
         (("explain",), ["expected one name"]),
         (("graph", "--around", "--nope", GOOD), ["unknown flag"]),
         (("inspect", "model", "/no/such/folder"), ["unknown model"]),

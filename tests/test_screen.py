@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 import pytest
 from conftest import ROOT
 
+from solver.compiled import Program
 from solver.conditions import Unknown
 from solver.context import Context, Lookup, Options, build
 from solver.decisions import Resolver
 from solver.differential import Recorded
 from solver.launch import read_argv
 from solver.pipeline import Outcome, run
-from solver.screen import conditions_of
+from solver.screening import conditions_of
 from solver.store import Store
 
 LAUNCHES = ROOT / "tests" / "oracle" / "launches.jsonl"
 EVERY = 61
+
+
+class Everything:
+    """A watch that looks at every rule."""
+
+    def __init__(self, program: Program, *_: object) -> None:
+        self.places = range(len(program.rules))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.places)
+
+    def changed(self, name: tuple[str, str], value: object) -> None:
+        pass
 
 
 def contexts(store: Store, *, machine: bool = True) -> Iterator[Context]:
@@ -37,13 +52,16 @@ def seen(outcome: Outcome) -> str:
 
 
 @pytest.mark.parametrize("machine", [True, False], ids=["known machine", "unknown machine"])
-def test_a_screened_run_is_the_same_as_a_plain_one(store: Store, machine: bool) -> None:
+def test_a_screened_run_is_the_same_as_a_plain_one(
+    store: Store, machine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     often: dict[str, Resolver] = {}
     for context in contexts(store, machine=machine):
         program = context.resolver.program
         screened = often.setdefault(context.release, Resolver(program))
         screened.more_follow = True
         plain = Resolver(program)
+        monkeypatch.setattr(plain, "watch", partial(Everything, program))
         for _ in range(2):  # decided, then remembered
             again = run(screened, context.facts, context.estimates)
             assert seen(again) == seen(run(plain, context.facts, context.estimates)), context.launch

@@ -1,4 +1,4 @@
-"""Regenerates what is derived: the result's JSON schema, and the output shown under each command in README and docs.
+"""Regenerates what is derived: the JSON schema, the rule pages, and the output shown under each command in the docs.
 
 usage: python tools/write_docs.py [--check]     (`--check` writes nothing and exits 1 when something is not fresh)
 
@@ -15,6 +15,8 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import rule_pages
+
 from solver.cli import main as flagwise
 from solver.gate.output.data import json_schema as gate_schema
 from solver.render.data import dumps, json_schema
@@ -26,6 +28,7 @@ PAGES = (
     "docs/rule-format.md",
     "docs/add-a-rule.md",
     "docs/json.md",
+    "docs/diagnose.md",
     "docs/evidence.md",
     "docs/gate.md",
 )
@@ -81,12 +84,19 @@ def fresh_page(text: str) -> str:
 def main(check: bool) -> int:
     wanted = {SCHEMA: dumps(json_schema()) + "\n", GATE_SCHEMA: dumps(gate_schema()) + "\n"}
     wanted |= {path: fresh_page(path.read_text("utf-8")) for name in PAGES if (path := ROOT / name).exists()}
+    wanted |= {ROOT / path: text for path, text in rule_pages.pages().items()}
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
+    left = [p for p in (ROOT / rule_pages.FOLDER).rglob("*.md") if p not in wanted]
     for path in stale:
         print(f"{'not fresh' if check else 'written'}: {path.relative_to(ROOT)}")
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path], "utf-8")
-    return int(check and bool(stale))
+    for path in left:
+        print(f"{'of no rule' if check else 'removed'}: {path.relative_to(ROOT)}")
+        if not check:
+            path.unlink()
+    return int(check and bool(stale or left))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from solver.check import Resolved, Result, spelling
 from solver.compiled import Program
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
-from solver.records import Fact, Finding, Fix, Severity, Source, Stage, Status
+from solver.records import Fact, Finding, Fix, Known, Severity, Source, Stage
 from solver.render.evidence_data import EvidenceData, evidence_data
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class FindingData(msgspec.Struct, frozen=True):
     rule: str
     severity: Severity
     stage: Stage
-    status: Status
+    status: Known
     title: str
     flags: tuple[str, ...]
     env: tuple[str, ...]
@@ -108,16 +108,17 @@ def result_data(context: Context, result: Result) -> ResultData:
     """The JSON result of `validate`."""
     program = context.resolver.program
     return ResultData(
-        **_head(context),
+        **head(context),
         verdict=result.verdict,
         findings=tuple(finding_data(f, program) for f in result.findings),
         resolved=dict(sorted(result.resolved.items())),
         evidence=evidence_data(context, result),
-        assumed=_assumed(context),
+        assumed=assumed_data(context),
     )
 
 
-def _head(context: Context) -> dict[str, Any]:
+def head(context: Context) -> dict[str, Any]:
+    """What every result begins with: who judged by what."""
     return {
         "schema": SCHEMA,
         "flagwise": __version__,
@@ -128,7 +129,8 @@ def _head(context: Context) -> dict[str, Any]:
     }
 
 
-def _assumed(context: Context) -> tuple[AssumedData, ...]:
+def assumed_data(context: Context) -> tuple[AssumedData, ...]:
+    """What was not stated."""
     return tuple(AssumedData(a.what, a.value, a.why) for a in context.assumed)
 
 
@@ -175,12 +177,12 @@ def solution_data(context: Context, goal: str, answer: Solution) -> dict[str, An
     """The JSON result of `solve` with a solution."""
     program = context.resolver.program
     return {
-        **_head(context),
+        **head(context),
         "goal": goal,
         **emit_data(context, answer),
         "findings": [finding_data(f, program) for f in answer.result.findings],
         "evidence": evidence_data(msgspec.structs.replace(context, facts=answer.facts), answer.result),
-        "assumed": _assumed(context),
+        "assumed": assumed_data(context),
     }
 
 
@@ -232,7 +234,7 @@ def point_data(point: Point, program: Program) -> dict[str, Any]:
 def impossible_data(context: Context, goal: str, answer: Impossible) -> dict[str, Any]:
     """The JSON result of `solve` without a solution."""
     return {
-        **_head(context),
+        **head(context),
         "goal": goal,
         "conflict": [member_data(m) for m in answer.members],
         "repairs": [repair_data(context, r) for r in answer.repairs],

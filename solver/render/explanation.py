@@ -1,4 +1,4 @@
-"""A rule, flag, goal or launch on record -> what it is, why, since when, how we know, what to do."""
+"""A rule, flag, goal, log signature or launch on record -> what it is, why, since when, how we know, what to do."""
 
 from __future__ import annotations
 
@@ -13,31 +13,37 @@ from solver.index import Index
 from solver.records import Example, Rule
 from solver.render.evidence import record_lines
 from solver.render.text import fix_text, source_text, wrapped
+from solver.signatures import Signature, worded
 from solver.store import Store
 from solver.words import say
 
 
 def explain(store: Store, program: Program, name: str) -> str:
-    """The explanation of a rule id, a flag (any spelling or id), a goal or a record of evidence.
+    """The explanation of a rule id, a flag (any spelling or id), a goal, a signature or a record of evidence.
 
     Errors: RequestError with near names.
     """
     rule = store.rule(name)
     if rule is not None:
-        return "\n".join(rule_lines(rule, program))
+        tied = [s for s in store.index.logs.signatures if rule.id in s.rules]
+        in_log = [line for s in tied for line in wrapped(f"in a log: {s.id}: {s.title}", "  ")]
+        return "\n".join([*rule_lines(rule, program), *in_log])
     flag = flag_id(program, store.index, name)
     if flag is not None:
         return "\n".join(flag_lines(store, program, flag))
     if name in store.index.goals:
         return "\n".join(goal_lines(store.index.goals[name]))
+    signatures = {s.id: s for s in store.index.logs.signatures}
+    if name in signatures:
+        return "\n".join(signature_lines(signatures[name], program))
     ran = store.index.record(name)
     if ran is not None:
         first, *rest = record_lines(ran, store.program(ran.release))
         return "\n".join([first, *(text for line in rest for text in wrapped(line, "  "))])
-    known = [*store.rule_ids(), *program.flags, *store.index.goals]
+    known = [*store.rule_ids(), *program.flags, *store.index.goals, *signatures]
     near = difflib.get_close_matches(name.lstrip("-").replace("_", "-"), known, 3, 0.4)
     hint = f"; near are {', '.join(near)}" if near else ""
-    raise RequestError(f"no rule, flag or goal is called {name!r}{hint}")
+    raise RequestError(f"no rule, flag, goal or signature is called {name!r}{hint}")
 
 
 def flag_id(program: Program, index: Index, name: str) -> str | None:
@@ -80,6 +86,21 @@ def rule_lines(rule: Rule, program: Program) -> list[str]:
     for word, examples in (("fails", rule.examples.fail), ("passes", rule.examples.pass_)):
         lines += [f"  {word}: {_example(e)}" for e in examples]
     return lines + [f"  source: {source_text(s)}" + (f" ({s.note})" if s.note else "") for s in rule.sources]
+
+
+def signature_lines(signature: Signature, program: Program) -> list[str]:
+    """How a problem looks in a log, what it means, what to do, which rules know it, how we know."""
+    lines = [f"{signature.id}: {signature.title}"]
+    lines.append(f"  {signature.severity}, stage {signature.stage}; {signature.role} in a log")
+    lines.append(f"  releases {signature.versions}; known from {signature.status}")
+    for fragments in signature.match:
+        lines += wrapped(f"recognised by {' and '.join(fragments)}", "  ")
+    lines += wrapped(f"says: {signature.message}", "  ")
+    for fix in signature.fix:
+        text = fix_text(worded(fix), program) + (f" if {fix.only_if}" if fix.only_if else "")
+        lines += wrapped(f"fix: {text}", "  ")
+    lines += [f"  rule: {name}" for name in signature.rules]
+    return lines + [f"  source: {source_text(s)}" + (f" ({s.note})" if s.note else "") for s in signature.sources]
 
 
 def _sets(values: dict[str, Any]) -> str:

@@ -95,7 +95,7 @@ def fix_text(fix: Fix, program: Program) -> str:
         names = [n if n.startswith("-") or n.isupper() else spelling(program, n) for n in removed]
         parts.append(f"{'instead of' if sets else 'drop'} {listed(names)}")
     if fix.upgrade:
-        parts.append(f"use SGLang {fix.upgrade} or newer")
+        parts.append(f"use SGLang {fix.upgrade} or newer" if fix.upgrade[0].isdigit() else f"use {fix.upgrade}")
     if fix.checkpoint:
         parts.append(f"serve a {fix.checkpoint} checkpoint")
     text = ", ".join(p for p in parts if p)

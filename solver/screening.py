@@ -1,0 +1,125 @@
+"""The rules of a release, sorted by the single facts that their conditions look at -> what `screen` needs at run time.
+
+It is compiled into the release's program; a program with other rules or flags has it worked out anew.
+"""
+
+# no deferred annotations here, as in `compiled`
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from solver.conditions import Unknown, evaluator
+from solver.nodes import Node, inlined, names_in
+
+if TYPE_CHECKING:
+    from solver.compiled import CompiledRule, Program
+
+READ_AT_ONCE = ("flag", "given", "env", "model", "hardware", "software", "request")
+"""Namespaces whose values are there; an estimate would have to be computed first."""
+OF_TRAITS = ("model", "hardware")
+
+
+class Test(msgspec.Struct, frozen=True, array_like=True):
+    """A condition on one fact, or on several traits of the model or the machine (`name` null), and whose it is.
+
+    `rules`: places in the program.
+    """
+
+    space: str
+    name: str | None
+    node: Node
+    rules: tuple[int, ...]
+
+
+class Screening(msgspec.Struct, frozen=True, array_like=True):
+    """`unset`: namespace, name, and what is ruled out while nothing is given (bits, little-endian); `never`: always."""
+
+    tests: tuple[Test, ...]
+    unset: tuple[tuple[str, str, bytes], ...]
+    never: tuple[int, ...]
+
+
+def screening_of(program: "Program") -> Screening:
+    """The conditions of a program that look at one fact, and what they rule out while no flag or variable is given."""
+    found: dict[bytes, tuple[str, str | None, Node, dict[int, None]]] = {}
+    never = []
+    for place, rule in enumerate(program.rules):
+        for node in conditions_of(rule):
+            names = names_in(node)
+            spaces = {space for space, _ in names}
+            if not names:
+                never += [place] if is_false(evaluator(node, program.tables)(Only(None))) else []
+            elif len(spaces) == 1 and names[0][0] in (READ_AT_ONCE if len(names) == 1 else OF_TRAITS):
+                name = names[0][1] if len(names) == 1 else None
+                kept = found.setdefault(msgspec.msgpack.encode(node), (names[0][0], name, node, {}))
+                kept[3][place] = None
+    tests = tuple(Test(space, name, node, tuple(rules)) for space, name, node, rules in found.values())
+    return Screening(tests, tuple(_unset(program, tests)), tuple(dict.fromkeys(never)))
+
+
+def _unset(program: "Program", tests: tuple[Test, ...]) -> list[tuple[str, str, bytes]]:
+    values: dict[str, dict[str, Any]] = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
+    masks: dict[tuple[str, str], int] = {}
+    for test in tests:
+        if test.space in values and test.name is not None:
+            state = Only(values[test.space].get(test.name))
+            ruled_out = bits(test.rules) if is_false(evaluator(test.node, program.tables)(state)) else 0
+            masks[test.space, test.name] = masks.get((test.space, test.name), 0) | ruled_out
+    return [(*name, mask.to_bytes(len(program.rules) // 8 + 1, "little")) for name, mask in masks.items()]
+
+
+def bits(places: tuple[int, ...]) -> int:
+    """The bit mask of some places."""
+    found = 0
+    for place in places:
+        found |= 1 << place
+    return found
+
+
+def is_false(value: Any) -> bool:
+    return type(value) is not Unknown and not value
+
+
+class Only:
+    """A state of which only one value is ever asked."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def get(self, space: str, name: str) -> Any:
+        return self.value
+
+
+def lets_of(rule: "CompiledRule") -> dict[str, Node]:
+    """The intermediate values of a rule, each in terms of facts alone."""
+    lets: dict[str, Node] = {}
+    for name, node in rule.let:
+        lets[name] = inlined(node, lets)
+    return lets
+
+
+def conditions_of(rule: "CompiledRule") -> list[Node]:
+    """Conditions without which the rule neither writes nor fires, `let` names replaced by what they stand for."""
+    lets = lets_of(rule)
+    if rule.branches:
+        acts: Node = ["or", [["and", list(b.when)] for b in rule.branches]]
+    else:
+        acts = ["or", [*(["not", n] for n in rule.require), *rule.forbid]]
+    nodes = (*rule.when, acts)
+    return [part for node in nodes for part in _conjuncts(inlined(node, lets) if lets else node)]
+
+
+def _conjuncts(node: Node) -> list[Node]:
+    """The parts of a condition all of which must hold."""
+    inner = node[1]
+    if node[0] == "and":
+        return [part for n in inner for part in _conjuncts(n)]
+    if node[0] == "or" and len(inner) == 1:
+        return _conjuncts(inner[0])
+    if node[0] == "not" and inner[0] == "or":
+        return [part for n in inner[1] for part in _conjuncts(["not", n])]
+    if node[0] == "not" and inner[0] == "not":
+        return _conjuncts(inner[1])
+    return [node]
