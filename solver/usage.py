@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from solver import verbs
 from solver.gate import FORMS, gate
+from solver.handoff import FORMS as EMITTED
 
 
 class Option(NamedTuple):
@@ -65,7 +66,7 @@ VERBS: dict[str, Verb] = {
         (
             Option("--goal", str, "min-pcie-roundtrips", "id of the goal"),
             *JUDGED_BY, FORMAT,
-            Option("--emit", str, None, "print the solution alone", ("shell", "argv", "json")),
+            Option("--emit", str, None, "print the solution alone", EMITTED),
             Option("--top", int, 3, "other points of the trade-off to show", least=0),
             CONTEXT, CONCURRENCY, ACCEPT,
         ),
