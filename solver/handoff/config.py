@@ -6,6 +6,7 @@ file's first lines.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from solver.handoff.job import Job
 from solver.handoff.yaml_text import yaml_text
 
 FILE = "sglang.yaml"
+_DECIMAL = re.compile(r"(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?", re.ASCII)
 
 
 def config(job: Job) -> str:
@@ -59,7 +61,14 @@ def _entries(job: Job, name: str, words: list[str]) -> Iterator[tuple[str, Any]]
 def _values(words: list[str]) -> Iterator[Any]:
     """What a key's value may be to become these words: nicest first."""
     if len(words) == 1:
-        if words[0].isascii() and words[0].isdigit() and str(int(words[0])) == words[0]:
-            yield int(words[0])
+        yield _number(words[0])
         yield words[0]
-    yield words or True
+    yield [_number(word) for word in words] or True
+
+
+def _number(text: str) -> Any:
+    """A text that is a plain number as one, if it is written as YAML would write it."""
+    if not _DECIMAL.fullmatch(text):
+        return text
+    number = float(text) if "." in text else int(text)
+    return number if str(number) == text else text

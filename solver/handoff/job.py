@@ -15,9 +15,10 @@ UNKNOWN_IMAGE = "registry.example.com/sglang:v{release}"
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One launch that is handed over. `gpus` a node, `all_gpus` of them or not; `paths` of the machine that it reads.
+    """One launch that is handed over.
 
-    `title` says in one line what is served and where; `nodes` is how many machines serve together.
+    `title` says in one line what is served and where; `gpus` a node are used, `all_gpus` of it or not; `nodes` serve
+    together; `paths` of the machine are read (`relative`: to where the launch starts).
     """
 
     title: str
@@ -32,6 +33,7 @@ class Job(msgspec.Struct, frozen=True):
     nodes: int
     image: str
     paths: tuple[str, ...]
+    relative: tuple[str, ...]
 
     def argv(self, python: str, given: Mapping[str, Any] | None = None) -> tuple[str, ...]:
         """The command, started by an interpreter of that name."""
@@ -56,6 +58,7 @@ def job_of(context: Context, given: Mapping[str, Any], env: Mapping[str, str], i
     numbered = any(name in given or name in env for name in program.tables["gpu_numbering"])
     used = machine if nodes > 1 or numbered else machine - (idle or 0)
     served = given.get("model_path") or context.model_name
+    paths = list(_paths(given, program.tables["path_flags"]))
     return Job(
         title=one_line(f"{served} on {context.hardware_name}, SGLang {context.release}"),
         release=context.release,
@@ -68,7 +71,8 @@ def job_of(context: Context, given: Mapping[str, Any], env: Mapping[str, str], i
         all_gpus=used == machine,
         nodes=nodes,
         image=_image(program.tables["container_images"], hardware).replace("{release}", context.release),
-        paths=tuple(dict.fromkeys(_paths(given, program.tables["path_flags"]))),
+        paths=tuple(dict.fromkeys(p.rstrip("/") or p for p in paths if p.startswith("/"))),
+        relative=tuple(dict.fromkeys(p for p in paths if p.startswith("."))),
     )
 
 
@@ -84,10 +88,10 @@ def _image(images: Mapping[str, str], hardware: Mapping[str, Any]) -> str:
 
 
 def _paths(given: Mapping[str, Any], names: Collection[str]) -> Iterator[str]:
-    """Absolute paths among the values of flags that name files; of `name=path` the path."""
+    """What may be paths among the values of flags that name files; of `name=path` the path."""
     for name in names:
         value = given.get(name)
         for item in value if isinstance(value, list | tuple) else [value]:
             text = item.get("lora_path") if isinstance(item, dict) else item
-            if isinstance(text, str) and (path := text.partition("=")[2] or text).startswith("/"):
-                yield path.rstrip("/") or path
+            if isinstance(text, str):
+                yield text.partition("=")[2] or text

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 
 from solver.handoff.command import argv_of, shell_of
-from solver.handoff.job import Job
+from solver.handoff.job import Job, one_line
 
 ADDRESS_PORT = 20000
 """Where the machines of one launch find each other, unless the launch says it."""
@@ -51,16 +50,24 @@ def notes(job: Job) -> list[str]:
     ]
     if job.amd and not job.all_gpus:
         lines.append(f"# The launch uses {job.gpus} GPUs; the container sees all of the machine's.")
-    return [*lines, *several_nodes(job)]
+    return [*lines, *warnings(job)]
 
 
-def several_nodes(job: Job) -> list[str]:
-    """What to do where several machines serve together."""
-    if job.nodes == 1:
-        return []
+def warnings(job: Job) -> list[str]:
+    """Comment lines about what cannot be settled here: paths without a beginning, the other machines."""
+    lines = [
+        f"# {one_line(path)} is relative to where the launch starts: write it from the root." for path in job.relative
+    ]
+    if job.nodes > 1:
+        rank, address = several_nodes(job)
+        lines.append(f"# One of {job.nodes} machines: start it on each, with its own {rank} and the same {address}.")
+    return lines
+
+
+def several_nodes(job: Job) -> tuple[str, str]:
+    """The spellings of a machine's rank and of the address where they meet."""
     names = job.tables["several_nodes"]
-    rank, address = (job.flags[names[key]].spellings[0] for key in ("rank", "address"))
-    return [f"# One of {job.nodes} machines: start it on each, with its own {rank} and the same {address}."]
+    return job.flags[names["rank"]].spellings[0], job.flags[names["address"]].spellings[0]
 
 
 def slurm(job: Job) -> str:
@@ -78,14 +85,9 @@ def slurm(job: Job) -> str:
         "##SBATCH --time=DAYS-HOURS",
         "",
         "set -euo pipefail",
-        *exports(job.env),
+        *(f"export {name}={shlex.quote(value)}" for name, value in job.env.items()),
     ]
     return "\n".join([*lines, *_srun(job)])
-
-
-def exports(env: Iterable[tuple[str, str]] | dict[str, str]) -> list[str]:
-    """Variables as shell statements."""
-    return [f"export {name}={shlex.quote(value)}" for name, value in dict(env).items()]
 
 
 def _srun(job: Job) -> list[str]:
@@ -93,7 +95,7 @@ def _srun(job: Job) -> list[str]:
         return ["", f"srun {shell_of(argv_of(job.given, job.flags), {})}"]
     names = job.tables["several_nodes"]
     given = {name: value for name, value in job.given.items() if name != names["rank"]}
-    rank, address = (job.flags[names[key]].spellings[0] for key in ("rank", "address"))
+    rank, address = several_nodes(job)
     command = shell_of(argv_of(given, job.flags), {}) + f' \\\n  {rank} "$SLURM_NODEID"'
     lines = [""]
     if names["address"] not in given:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from solver.handoff.job import Job
-from solver.handoff.shell_text import several_nodes
+from solver.handoff.shell_text import warnings
 
 _SAFE = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 _STRETCH = re.compile(r"[^'\\\n\t\r]+|['\\\n\t\r]+")
@@ -23,7 +23,7 @@ def systemd(job: Job) -> str:
         f"# {job.title}",
         "# Adapt: User= (else root); ExecStart=, where the engine is in an environment of its own:",
         "# then its bin/python stands there instead of `/usr/bin/env python3`.",
-        *several_nodes(job),
+        *warnings(job),
         "[Unit]",
         "Description=SGLang server",
         "Wants=network-online.target",

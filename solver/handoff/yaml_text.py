@@ -44,7 +44,7 @@ def scalar(value: Any) -> str:
     """One value on one line: text, number, truth value, or an empty collection."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         return str(value)
     if isinstance(value, Mapping | list):
         return "{}" if isinstance(value, Mapping) else "[]"
