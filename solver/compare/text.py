@@ -15,7 +15,7 @@ from solver.compare.sides import Side
 from solver.compiled import Program
 from solver.context import Context
 from solver.render.text import judged_by, paint, table, wrapped
-from solver.words import figure
+from solver.words import figure, say
 
 LONGEST = 48
 """Characters of a value that are shown beside another one."""
@@ -31,7 +31,10 @@ def comparison(first: Side, second: Side, before: Account, after: Account, found
     if not found:
         lines += ["", "no difference"]
     lines += changes(second.context.resolver.program, found, ("A", "B"))
-    rows = [(f"  {_named(n)}", figure(n, before.metrics[n]), figure(n, after.metrics.get(n))) for n in before.metrics]
+    names = [n for n in before.metrics if before.metrics[n] is not None or after.metrics.get(n) is not None]
+    rows = [(f"  {_named(n)}", figure(n, before.metrics[n]), figure(n, after.metrics.get(n))) for n in names]
+    if not rows:
+        return "\n".join([*lines, "", "figures: unknown; they need --model and --hardware"])
     return "\n".join([*lines, "", "figures (estimates; docs/cost-model.md)", *table(rows, ("  figure", "A", "B"))])
 
 
@@ -64,10 +67,7 @@ def _of_one_release(found: Sequence[Difference], sides: tuple[str, str]) -> list
     counts = (sum(d.after is UNSET for d in found), sum(d.before is UNSET for d in found))
     if not any(counts):
         return []
-    return [
-        "",
-        f"{counts[0]} flags are known {sides[0]} alone, {counts[1]} {sides[1]} alone (--format json lists them)",
-    ]
+    return ["", f"flags of one release alone: {sides[0]} {counts[0]}, {sides[1]} {counts[1]}; --format json lists them"]
 
 
 def _table(
@@ -82,6 +82,8 @@ def _shown(value: Any, absent: str = "") -> str:
         return absent
     if value is None:
         return "unset"
+    if isinstance(value, dict) and value.keys() <= {"one_of", "unknown"}:
+        return say(value)
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
