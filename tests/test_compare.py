@@ -103,30 +103,27 @@ def test_right_after_writing_nothing_has_changed(flagwise: Callable[..., Any], l
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "shown", "said"),
+    ("kind", "where", "then", "said"),
     [
-        (lambda d: d["held"].update(knowledge="0"), "head", {"name": "knowledge", "before": "0"}, "knowledge  0"),
-        (lambda d: d["held"]["traits"].update({"hardware.sm": 89}), "traits",
-         {"name": "hardware.sm", "before": 89, "after": 90}, "hardware.sm  89    90"),
-        (lambda d: d["held"]["metrics"].update(kv_tokens=1), "metrics", {"name": "kv_tokens", "before": 1}, "kv tokens  1 tokens"),
-        (lambda d: d["held"]["effective"].update(attention_backend="x"), "effective",
-         {"name": "attention_backend", "before": "x"}),
-        (lambda d: d["held"]["rules"].update(gone="1"), "rules", {"name": "gone", "before": "1"}, "no longer matter: gone"),
-        (lambda d: d["held"]["flags"].update(tp_size=9), "flags", {"name": "tp_size", "before": 9}, "--tensor-parallel-size  9     2"),
+        ("head", ("knowledge",), "0", "knowledge  0"),
+        ("traits", ("traits", "hardware.sm"), 89, "hardware.sm  89    90"),
+        ("metrics", ("metrics", "kv_tokens"), 1, "kv tokens  1 tokens"),
+        ("effective", ("effective", "attention_backend"), "x", "--attention-backend  x"),
+        ("rules", ("rules", "gone"), "1", "no longer matter: gone"),
+        ("flags", ("flags", "tp_size"), 9, "--tensor-parallel-size  9     2"),
     ],
-)  # fmt: skip
+)
 def test_each_kind_of_change_is_said(
-    change: Callable[[Any], object],
-    kind: str,
-    shown: dict[str, Any],
-    said: str,
-    flagwise: Callable[..., Any],
-    lock: Path,
+    kind: str, where: tuple[str, ...], then: Any, said: str, flagwise: Callable[..., Any], lock: Path
 ) -> None:
+    def change(data: Any) -> None:
+        held = data["held"]
+        (held if len(where) == 1 else held[where[0]])[where[-1]] = then
+
     edited(lock, change)
     found = changes(flagwise, lock)
     assert [k for k, v in found.items() if v] == [kind]
-    assert any(shown.items() <= difference.items() for difference in found[kind])
+    assert [(d["name"], d["before"]) for d in found[kind]] == [(where[-1], then)]
     text = flagwise("validate", "--lock", str(lock)).out
     assert text.startswith(f"changed since {lock} was written\n")
     assert said in text
@@ -204,9 +201,14 @@ def test_a_model_that_is_gone_is_judged_by_the_traits_of_the_lock(flagwise: Call
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("{}", "no lock file"), ("[1]", "no lock file"), ("x", "no lock file"),
-     ('{"schema": "flagwise-lock/9"}', "flagwise-lock/1"), ('{"schema": "flagwise-lock/1", "more": 1}', "no lock file")],
-)  # fmt: skip
+    [
+        ("{}", "no lock file"),
+        ("[1]", "no lock file"),
+        ("x", "no lock file"),
+        ('{"schema": "flagwise-lock/9"}', "flagwise-lock/1"),
+        ('{"schema": "flagwise-lock/1", "more": 1}', "no lock file"),
+    ],
+)
 def test_what_is_no_lock_is_refused_in_one_line(
     text: str, says: str, flagwise: Callable[..., Any], tmp_path: Path
 ) -> None:
