@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
+from solver.answer import solve
 from solver.context import Options, build
 from solver.expansion import Word
 from solver.gate.kinds import launches_of
@@ -27,9 +28,10 @@ from solver.handoff import FORMS
 from solver.handoff.config import FILE, entries_of
 from solver.handoff.forms import WRITERS
 from solver.handoff.job import Job, job_of
-from solver.launch import Launch
+from solver.launch import Launch, read_argv
 from solver.reading import read_flags
 from solver.records import FlagForm
+from solver.solve import Solution
 from solver.store import Store
 
 RELEASES = ("0.5.7", "0.5.9", "0.5.12", "0.5.23")
@@ -190,6 +192,21 @@ def test_bash_starts_just_the_launch(form: str, written_out: Job, tmp_path: Path
     assert words[-len(wanted(form, written_out)) :] == wanted(form, written_out)
     value = written_out.env["SGLANG_X"]
     assert f"SGLANG_X={value}" in words if form == "docker" else words[0] == value
+
+
+DOCKER = shutil.which("docker")
+
+
+@pytest.mark.skipif(DOCKER is None, reason="needs docker")
+@pytest.mark.parametrize("seed", range(6))
+def test_docker_takes_every_option(seed: int, store: Store, written_out: Job, tmp_path: Path) -> None:
+    """docker's own reader comes as far as looking for its daemon, which is not there."""
+    job = written_out if not seed else awkward_job(store, seed)
+    env = {"PATH": os.environ["PATH"], "HOME": "/root", "DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    done = subprocess.run(["bash"], input=WRITERS["docker"](job), text=True, capture_output=True, env=env, check=False)
+    assert done.returncode
+    asked = ("Cannot connect to the Docker daemon", "unknown server OS")  # devices are looked at on the daemon's system
+    assert any(text in done.stderr for text in asked), done.stderr
 
 
 def test_a_batch_script_asks_for_the_gpus_that_work(written_out: Job) -> None:
@@ -383,6 +400,34 @@ def without_variables(word: str) -> str:
 
 
 # ---------------------------------------------------------------- whole process
+
+
+PROBLEMS = [
+    ("qwen3-8b", "1xl4", "0.5.9", "min-pcie-roundtrips", ()),
+    ("qwen3-8b", "4xmi300x", "0.5.12", "min-pcie-roundtrips", ("--port", "8000", "--api-key", "a $b 'c' %d")),
+    ("qwen3.5-397b-a17b-nvfp4", "8xrtx-pro-6000", "0.5.10", "min-pcie-roundtrips", ("--tp", "8")),
+    ("qwen3.5-397b-a17b-nvfp4", "8xb200", "0.5.12", "min-pcie-roundtrips", ("--chat-template", "/srv/a b.jinja")),
+    ("qwen3.5-397b-a17b-nvfp4", "8xb200", "0.5.23", "min-pcie-roundtrips",
+     ("--json-model-override-args", '{"a": ["$x", "it\'s"]}', "--cuda-graph-bs-decode", "1", "2")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: "-".join(p[:3]))
+def test_every_form_of_a_solution_reads_back(problem: tuple[Any, ...], store: Store) -> None:
+    model, hardware, release, goal, pins = problem
+    context = build(store, read_argv(["--model-path", "some/model", *pins]), Options(model, hardware, release))
+    answer = solve(context, goal)
+    assert isinstance(answer, Solution)
+    job = job_of(context, answer.given, answer.env, answer.after["idle_gpus"])
+    assert job.gpus + answer.after["idle_gpus"] == context.facts.hardware["gpus"]
+    for form in KINDS:
+        launch = read_back(form, WRITERS[form](job), store)
+        assert [word.text for word in launch.words] == wanted(form, job), form
+        assert launch.env == answer.env, form
+        again = build(store, launch, Options(model, hardware, None if launch.image else release))
+        added = {"host": "0.0.0.0"} if form == "k8s" else {}
+        assert again.release == release
+        assert again.facts.given == {**added, **answer.given}, form
 
 
 @pytest.mark.parametrize("form", FORMS)
