@@ -57,6 +57,8 @@ def options_of(values: dict[str, Any]) -> Options:
 def validate(values: dict[str, Any]) -> int:
     """Check a launch command: every problem at once, with reason, source and repair."""
     options = options_of(values)
+    if values["batch"] is not None and values["lock"] is not None:
+        raise RequestError("--batch and --lock: expected one of the two")
     if values["batch"] is not None:
         from solver.batch import validate_lines
 
@@ -65,13 +67,20 @@ def validate(values: dict[str, Any]) -> int:
         from solver.compare.run import validate_locked
 
         launch = read(values["command"]) if values["command"] else None
-        return _status(validate_locked(store(), values["lock"], launch, options, values["format"]), values)
+        asked = (options, values["format"], values["require_context"])
+        return _status(validate_locked(store(), values["lock"], launch, *asked), values)
     context = build(store(), read(values["command"]), options)
-    if values["require_context"] and context.assumed:
-        raise RequestError("; ".join(f"{a.what} is not stated ({a.why})" for a in context.assumed))
+    if values["require_context"]:
+        refuse_assumed(context)
     result = check_context(context)
     _print_result(context, result, values["format"])
     return _status(result, values)
+
+
+def refuse_assumed(context: Context) -> None:
+    """Raise RequestError where something had to be taken from elsewhere."""
+    if context.assumed:
+        raise RequestError("; ".join(f"{a.what} is not stated ({a.why})" for a in context.assumed))
 
 
 def _status(result: Result, values: dict[str, Any]) -> int:

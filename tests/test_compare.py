@@ -56,6 +56,7 @@ def test_a_lock_holds_the_solution_and_what_it_rests_on(flagwise: Callable[..., 
     assert held["traits"]["hardware.sm"] == 90
     assert held["metrics"] == answer["objective"]["after"]
     assert {finding["rule"] for finding in held["findings"]} <= held["rules"].keys()
+    assert {r["by"] for r in data["reasons"] if r["kind"] == "rule" and store.rule(r["by"])} <= held["rules"].keys()
     assert held["effective"].keys() == store.program("0.5.12").flags.keys()
     assert data["request"]["argv"] == ["--served-model-name", "it's $x"]
 
@@ -148,6 +149,22 @@ def test_a_launch_that_was_edited_is_held_against_the_lock(flagwise: Callable[..
     assert {"name": "disable_radix_cache", "after": True} in found["flags"]
     assert {"name": "served_model_name", "before": "it's $x"} in found["flags"]
     assert {"name": "disable_radix_cache", "before": False, "after": True} in found["effective"]
+
+
+def test_rules_that_a_flag_is_there_for_are_held(flagwise: Callable[..., Any], tmp_path: Path) -> None:
+    """The rule that demands top-k is silent once it is given; the flag still rests on it."""
+    path = tmp_path / "x.json"
+    case = ("--model", "qwen3.5-397b-a17b-nvfp4", "--hardware", "8xrtx-pro-6000", "--engine-version", "0.5.10")
+    assert flagwise("solve", *case, "--lock", str(path), "--", "--tp", "8").status == 0
+    assert "spec-topk-missing" in json.loads(path.read_text())["held"]["rules"]
+    assert not any(changes(flagwise, path).values())
+
+
+def test_what_had_to_be_assumed_is_refused_on_request(flagwise: Callable[..., Any], lock: Path) -> None:
+    edited(lock, lambda d: d["request"].update(hardware="8xgone"))
+    assert flagwise("validate", "--lock", str(lock)).status == 0
+    assert "hardware is not stated" in flagwise("validate", "--lock", str(lock), "--require-context").err
+    assert flagwise("validate", "--lock", str(lock), "--batch", "x.jsonl").status == 2
 
 
 def test_exit_status_is_that_of_validate(flagwise: Callable[..., Any], lock: Path) -> None:

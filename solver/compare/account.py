@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
@@ -39,7 +40,7 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `flags`: canonical id -> what the command gives; `effective`: the value of every flag of the release at the end of
     the engine's resolution; `traits` of model, hardware and software, with their namespace; `rules`: id -> fingerprint
-    of each rule that fired or wrote a value; `metrics` are estimates (docs/cost-model.md).
+    of each rule that fired, wrote a value or is the reason of a flag; `metrics` are estimates (docs/cost-model.md).
     """
 
     knowledge: str
@@ -56,8 +57,11 @@ class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: dict[str, Any]
 
 
-def account_of(context: Context, result: Result) -> Account:
-    """The account of a launch, as plain as one that was read from a file."""
+def account_of(context: Context, result: Result, reasons: Iterable[str] = ()) -> Account:
+    """The account of a launch, as plain as one that was read from a file.
+
+    `reasons` name what its flags are there for; a rule among them mattered although it has nothing to say any more.
+    """
     facts = context.facts
     account = Account(
         knowledge=context.index.hash,
@@ -69,7 +73,7 @@ def account_of(context: Context, result: Result) -> Account:
         env=dict(sorted(facts.env.items())),
         effective=_effective(result),
         findings=tuple(_brief(finding, context.resolver.program) for finding in result.findings),
-        rules=_rules(context.store, result),
+        rules=_rules(context.store, result, reasons),
         traits={f"{space}.{n}": v for space in _SPACES for n, v in sorted(getattr(facts, space).items())},
         metrics=metrics_of(context, result),
     )
@@ -97,9 +101,9 @@ def _effective(result: Result) -> dict[str, Any]:
     return found
 
 
-def _rules(store: Store, result: Result) -> dict[str, str]:
+def _rules(store: Store, result: Result, reasons: Iterable[str]) -> dict[str, str]:
     """The rules that mattered and their fingerprints."""
-    names = {finding.rule for finding in result.findings}
+    names = {*reasons, *(finding.rule for finding in result.findings)}
     names |= {write.rule for outcome in result.outcomes for write in outcome.writes}
     rules = {name: store.rule(name) for name in sorted(names)}
     return {name: fingerprint(rule) for name, rule in rules.items() if rule is not None}

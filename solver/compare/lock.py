@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +71,16 @@ def lock_of(context: Context, goal: str, answer: Solution, options: Options) -> 
         ),
         argv=tuple(data["argv"]),
         env=data["env"],
-        held=account_of(solved, answer.result),
+        held=account_of(solved, answer.result, reasons_in(data["reasons"])),
         objective=data["objective"],
         proven=data["proven"],
         reasons=tuple(data["reasons"]),
     )
+
+
+def reasons_in(reasons: Iterable[dict[str, Any]]) -> list[str]:
+    """What the flags of a solution are there for: rule ids, and other things that no rule is called."""
+    return sorted({str(reason["by"]) for reason in reasons})
 
 
 def keeper(path: str | None, overwrite: bool, options: Options) -> Callable[[Context, str, Solution], None]:

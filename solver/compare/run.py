@@ -9,7 +9,7 @@ import msgspec
 from solver.check import Result
 from solver.compare.account import Brief, account_of
 from solver.compare.differences import differences
-from solver.compare.lock import read_lock
+from solver.compare.lock import read_lock, reasons_in
 from solver.compare.sides import heading, locked_context, side_of
 from solver.compare.text import comparison, since
 from solver.context import Options, check_context
@@ -47,12 +47,18 @@ def _is_error(finding: Brief) -> bool:
     return finding.severity == "error" and not finding.conditional_on and not finding.after
 
 
-def validate_locked(where: Store, path: str, launch: Launch | None, options: Options, form: str) -> Result:
+def validate_locked(
+    where: Store, path: str, launch: Launch | None, options: Options, form: str, require_context: bool
+) -> Result:
     """Check the launch of a lock file (or another in its place), print what has changed since. Errors: RequestError."""
+    from solver.verbs import refuse_assumed
+
     lock = read_lock(path)
     context = locked_context(where, lock, launch, options)
+    if require_context:
+        refuse_assumed(context)
     result = check_context(context)
-    found = differences(lock.held, account_of(context, result))
+    found = differences(lock.held, account_of(context, result, reasons_in(lock.reasons)))
     if form == "json":
         data = msgspec.to_builtins(result_data(context, result))
         print(dumps({**data, "lock": {"file": path, "changes": msgspec.to_builtins(found)}}))
