@@ -14,6 +14,8 @@ import yaml
 from solver.compare import account
 from solver.compare.lock import Lock, json_schema, parse_lock
 from solver.context import Options, build, check_context
+from solver.gate.kinds import launches_of
+from solver.gate.run import flag_names
 from solver.handoff import FORMS
 from solver.launch import read_command
 from solver.store import Store, default_root
@@ -57,13 +59,21 @@ def test_a_lock_holds_the_solution_and_what_it_rests_on(flagwise: Callable[..., 
     assert held["metrics"] == answer["objective"]["after"]
     assert {finding["rule"] for finding in held["findings"]} <= held["rules"].keys()
     assert {r["by"] for r in data["reasons"] if r["kind"] == "rule" and store.rule(r["by"])} <= held["rules"].keys()
-    assert held["effective"].keys() == store.program("0.5.12").flags.keys()
+    assert held["effective"].keys() == {f"flag.{n}" for n in store.program("0.5.12").flags}
     assert data["request"]["argv"] == ["--served-model-name", "it's $x"]
 
 
 def test_a_lock_follows_its_schema(lock: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(json.loads(lock.read_text()), json_schema())
+
+
+def test_a_lock_among_the_files_of_a_project_is_one_launch(lock: Path, store: Store) -> None:
+    """What it holds of flags is not taken for configuration files."""
+    (found,) = launches_of(lock.read_text(), "json", flag_names(store))
+    data = json.loads(lock.read_text())
+    assert [word.text for word in found.launch.words] == data["argv"][3:]
+    assert found.launch.env == data["env"]
 
 
 def test_the_same_request_gives_the_same_bytes(flagwise: Callable[..., Any], lock: Path, tmp_path: Path) -> None:
@@ -109,9 +119,9 @@ def test_right_after_writing_nothing_has_changed(flagwise: Callable[..., Any], l
         ("head", ("knowledge",), "0", "knowledge  0"),
         ("traits", ("traits", "hardware.sm"), 89, "hardware.sm  89    90"),
         ("metrics", ("metrics", "kv_tokens"), 1, "kv tokens  1 tokens"),
-        ("effective", ("effective", "attention_backend"), "x", "--attention-backend  x"),
+        ("effective", ("effective", "flag.attention_backend"), "x", "--attention-backend  x"),
         ("rules", ("rules", "gone"), "1", "no longer matter: gone"),
-        ("flags", ("flags", "tp_size"), 9, "--tensor-parallel-size  9     2"),
+        ("flags", ("flags", "flag.tp_size"), 9, "--tensor-parallel-size  9     2"),
     ],
 )
 def test_each_kind_of_change_is_said(
@@ -146,9 +156,9 @@ def test_findings_come_and_go_between_releases(flagwise: Callable[..., Any], tmp
 def test_a_launch_that_was_edited_is_held_against_the_lock(flagwise: Callable[..., Any], lock: Path) -> None:
     command = "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --disable-radix-cache"
     found = changes(flagwise, lock, command)
-    assert {"name": "disable_radix_cache", "after": True} in found["flags"]
-    assert {"name": "served_model_name", "before": "it's $x"} in found["flags"]
-    assert {"name": "disable_radix_cache", "before": False, "after": True} in found["effective"]
+    assert {"name": "flag.disable_radix_cache", "after": True} in found["flags"]
+    assert {"name": "flag.served_model_name", "before": "it's $x"} in found["flags"]
+    assert {"name": "flag.disable_radix_cache", "before": False, "after": True} in found["effective"]
 
 
 def test_rules_that_a_flag_is_there_for_are_held(flagwise: Callable[..., Any], tmp_path: Path) -> None:
@@ -253,10 +263,10 @@ def test_two_commands_differ_in_flags_values_findings_and_figures(flagwise: Call
     other = f"SGLANG_LOG_MS=1 {LAUNCH} --tp 1 --mem-fraction-static 1.5"
     answer = differ(flagwise, *CASE, LAUNCH, other, status=1)
     found = answer["differences"]
-    assert {"name": "tp_size", "before": 2, "after": 1} in found["flags"]
-    assert {"name": "mem_fraction_static", "after": 1.5} in found["flags"]
+    assert {"name": "flag.tp_size", "before": 2, "after": 1} in found["flags"]
+    assert {"name": "flag.mem_fraction_static", "after": 1.5} in found["flags"]
     assert {"name": "SGLANG_LOG_MS", "after": "1"} in found["env"]
-    assert {"name": "tp_size", "before": 2, "after": 1} in found["effective"]
+    assert {"name": "flag.tp_size", "before": 2, "after": 1} in found["effective"]
     assert any(finding["severity"] == "error" for finding in found["gained"])
     assert answer["metrics"]["before"]["weights_gib"] < answer["metrics"]["after"]["weights_gib"]
     text = flagwise("diff", *CASE, LAUNCH, other).out
@@ -283,7 +293,7 @@ def test_a_lock_and_what_was_handed_over_are_the_same_launch(
     path = tmp_path / f"launch.{suffix}"
     path.write_text(text)
     found = differ(flagwise, *CASE, str(lock), str(path))["differences"]
-    added = [{"name": "host", "after": "0.0.0.0"}] if form == "k8s" else []
+    added = [{"name": "flag.host", "after": "0.0.0.0"}] if form == "k8s" else []
     assert found["flags"] == added
     assert [d["name"] for d in found["effective"]] == [d["name"] for d in added]
     assert not found["env"]
@@ -294,7 +304,7 @@ def test_one_of_several_launches_of_a_file_is_named_by_its_line(flagwise: Callab
     path = tmp_path / "two.sh"
     path.write_text(f"#!/bin/sh\n{LAUNCH}\n\n{LAUNCH} --tp 1\n")
     found = differ(flagwise, *CASE, f"{path}:2", f"{path}:4")["differences"]
-    assert found["flags"] == [{"name": "tp_size", "before": 2, "after": 1}]
+    assert found["flags"] == [{"name": "flag.tp_size", "before": 2, "after": 1}]
     refused = flagwise("diff", *CASE, str(path), LAUNCH)
     assert refused.status == 2
     assert f"{path}:2, {path}:4" in refused.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from solver.check import Result, Verdict
 from solver.compiled import Program
 from solver.context import Context
+from solver.facts import TRAIT_SPACES
 from solver.pipeline import plain
 from solver.records import Examples, Finding, Rule, Severity
 from solver.solve import metrics_of
@@ -38,8 +39,9 @@ class Brief(msgspec.Struct, frozen=True):
 class Account(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was true of a launch when it was judged.
 
-    `flags`: canonical id -> what the command gives; `effective`: the value of every flag of the release at the end of
-    the engine's resolution; `traits` of model, hardware and software, with their namespace; `rules`: id -> fingerprint
+    `flags`: what the command gives; `effective`: the value of every flag of the release at the end of the engine's
+    resolution; `traits` of model, hardware and software; all under dotted names, so that no mapping of them looks like
+    a configuration file. `rules`: id -> fingerprint
     of each rule that fired, wrote a value or is the reason of a flag; `metrics` are estimates (docs/cost-model.md).
     """
 
@@ -69,18 +71,19 @@ def account_of(context: Context, result: Result, reasons: Iterable[str] = ()) ->
         model=context.model_name,
         hardware=context.hardware_name,
         verdict=result.verdict,
-        flags=dict(sorted(facts.given.items())),
+        flags=_dotted("flag", facts.given),
         env=dict(sorted(facts.env.items())),
         effective=_effective(result),
         findings=tuple(_brief(finding, context.resolver.program) for finding in result.findings),
         rules=_rules(context.store, result, reasons),
-        traits={f"{space}.{n}": v for space in _SPACES for n, v in sorted(getattr(facts, space).items())},
+        traits={k: v for space in TRAIT_SPACES for k, v in _dotted(space, getattr(facts, space)).items()},
         metrics=metrics_of(context, result),
     )
     return msgspec.json.decode(msgspec.json.encode(account), type=Account)
 
 
-_SPACES = ("model", "hardware", "software")
+def _dotted(space: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{space}.{name}": value for name, value in sorted(values.items())}
 
 
 def _brief(finding: Finding, program: Program) -> Brief:
@@ -92,13 +95,13 @@ def _effective(result: Result) -> dict[str, Any]:
     """Every flag's value, or the values that it has on the machines that an unknown one could be."""
     ends = [outcome.state.spaces["flag"] for outcome in result.outcomes]
     found: dict[str, Any] = {}
-    for name in sorted(ends[0]):
+    for name in ends[0]:
         values: list[Any] = []
         for end in ends:
             if (value := plain(end.get(name))) not in values:
                 values.append(value)
         found[name] = values[0] if len(values) == 1 else {"one_of": values}
-    return found
+    return _dotted("flag", found)
 
 
 def _rules(store: Store, result: Result, reasons: Iterable[str]) -> dict[str, str]:

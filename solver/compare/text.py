@@ -56,9 +56,9 @@ def changes(program: Program, found: Differences, sides: tuple[str, str]) -> lis
     said = {(d.name, _shown(d.before), _shown(d.after)) for d in found.flags}
     both = [d for d in found.effective if UNSET not in (d.before, d.after)]
     silent = [d for d in both if (d.name, _shown(d.before), _shown(d.after)) not in said]
-    lines = _table("flags", found.flags, sides, lambda name: spelling(program, name), "not given")
+    lines = _table("flags", found.flags, sides, lambda name: _spelled(program, name), "not given")
     lines += _table("variables", found.env, sides, str, "not set")
-    lines += _table("values in force", silent, sides, lambda name: spelling(program, name))
+    lines += _table("values in force", silent, sides, lambda name: _spelled(program, name))
     return lines + _of_one_release(found.effective, sides) + _findings(found)
 
 
@@ -68,6 +68,10 @@ def _of_one_release(found: Sequence[Difference], sides: tuple[str, str]) -> list
     if not any(counts):
         return []
     return ["", f"flags of one release alone: {sides[0]} {counts[0]}, {sides[1]} {counts[1]}; --format json lists them"]
+
+
+def _spelled(program: Program, name: str) -> str:
+    return spelling(program, name.removeprefix("flag."))
 
 
 def _table(
