@@ -1,4 +1,4 @@
-"""Regenerates what is derived: the JSON schemas, and the output shown under each command in README and docs.
+"""Regenerates what is derived: the result's JSON schema, and the output shown under each command in README and docs.
 
 usage: python tools/write_docs.py [--check]     (`--check` writes nothing and exits 1 when something is not fresh)
 
@@ -18,13 +18,25 @@ from tempfile import TemporaryDirectory
 
 from solver.cli import main as flagwise
 from solver.compare.lock import json_schema as lock_schema
+from solver.gate.output.data import json_schema as gate_schema
 from solver.render.data import dumps, json_schema
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/architecture.md", "docs/rule-format.md", "docs/add-a-rule.md", "docs/json.md",
-         "docs/handoff.md")  # fmt: skip
+PAGES = (
+    "README.md",
+    "docs/architecture.md",
+    "docs/rule-format.md",
+    "docs/add-a-rule.md",
+    "docs/json.md",
+    "docs/evidence.md",
+    "docs/gate.md",
+    "docs/handoff.md",
+)
+WRITING = ("handoff.md",)
+"""Pages whose commands write files, in a folder of their own; the others see the files of the project."""
 SCHEMA = ROOT / "docs" / "result.schema.json"
 LOCK_SCHEMA = ROOT / "docs" / "lock.schema.json"
+GATE_SCHEMA = ROOT / "docs" / "gate" / "report.schema.json"
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.M | re.S)
 CUT = "[...]"
 KNOWLEDGE_HASH = re.compile(r'"knowledge": "[0-9a-f]+"')
@@ -73,9 +85,11 @@ def fresh_page(text: str) -> str:
 
 
 def main(check: bool) -> int:
-    wanted = {SCHEMA: dumps(json_schema()) + "\n", LOCK_SCHEMA: dumps(lock_schema()) + "\n"}
-    with TemporaryDirectory() as folder, chdir(folder):  # commands may write files
-        wanted |= {path: fresh_page(path.read_text("utf-8")) for name in PAGES if (path := ROOT / name).exists()}
+    schemas = {SCHEMA: json_schema, GATE_SCHEMA: gate_schema, LOCK_SCHEMA: lock_schema}
+    wanted = {path: dumps(schema()) + "\n" for path, schema in schemas.items()}
+    for path in (ROOT / name for name in PAGES if (ROOT / name).exists()):
+        with TemporaryDirectory() as folder, chdir(folder if path.name in WRITING else "."):
+            wanted[path] = fresh_page(path.read_text("utf-8"))
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
     for path in stale:
         print(f"{'not fresh' if check else 'written'}: {path.relative_to(ROOT)}")

@@ -13,10 +13,10 @@ from solver import __version__
 from solver.compare.account import Account, account_of
 from solver.context import Context, Lookup, Options
 from solver.errors import RequestError
+from solver.index import Index
 from solver.release import Assumed
 from solver.render.data import dumps, emit_data
 from solver.solve import Solution
-from solver.store import Index
 
 SCHEMA = "flagwise-lock/1"
 
