@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,15 +24,23 @@ from solver.store import Store, default_root
 
 ROOT = Path(__file__).parent.parent
 CASE = ("--model", "qwen3-8b", "--hardware", "2xh100-sxm", "--engine-version", "0.5.12")
-RULE = ROOT / "knowledge" / "sglang" / "rules"
+
+
+@pytest.fixture(scope="session")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `solve --lock` writes for a small problem."""
+    path = tmp_path_factory.mktemp("lock") / "qwen.lock.json"
+    argv = ["solve", *CASE, "--lock", str(path), "--emit", "shell", "--", "--served-model-name", "it's $x"]
+    done = subprocess.run([sys.executable, "-m", "solver.cli", *argv], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return path.read_text()
 
 
 @pytest.fixture
-def lock(flagwise: Callable[..., Any], tmp_path: Path) -> Path:
+def lock(locked: str, tmp_path: Path) -> Path:
     """The lock file of a small problem."""
     path = tmp_path / "qwen.lock.json"
-    done = flagwise("solve", *CASE, "--lock", str(path), "--", "--served-model-name", "it's $x")
-    assert done.status == 0, done.err
+    path.write_text(locked)
     return path
 
 
