@@ -320,6 +320,12 @@ def test_one_of_several_launches_of_a_file_is_named_by_its_line(flagwise: Callab
     assert f"{path}:2, {path}:4" in refused.err
 
 
+def test_a_launch_said_twice_in_a_file_is_one(flagwise: Callable[..., Any], lock: Path, tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text(flagwise("solve", *CASE, "--emit", "json", "--", "--served-model-name", "it's $x").out)
+    assert not any(differ(flagwise, *CASE, str(lock), str(path))["differences"].values())
+
+
 @pytest.mark.parametrize(
     ("sides", "says"),
     [((LAUNCH,), "diff A B"), ((LAUNCH, LAUNCH, LAUNCH), "diff A B"), (("nope.yaml", LAUNCH), "no such file"),

@@ -165,6 +165,17 @@ def test_what_a_release_takes_from_no_file_stays_on_the_command(store: Store) ->
     assert f"#   A=1 python -m sglang.launch_server --config {FILE} {rest[0]}\n" in WRITERS["config"](job)
 
 
+def test_every_flag_that_the_tables_name_is_one_of_some_release(store: Store) -> None:
+    programs = [store.program(release.version) for release in store.index.releases]
+    known = {name for program in programs for name in program.flags}
+    for program in programs:
+        tables = program.tables
+        named = [*tables["path_flags"], *tables["several_nodes"].values()]
+        named += [n for n in tables["gpu_numbering"] if n.islower()]
+        named += [tables["server_address"][key] for key in ("host", "port", "tls")]
+        assert set(named) <= known
+
+
 # ------------------------------------------------------- valid input of what it names
 
 

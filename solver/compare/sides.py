@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,9 @@ from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
 from solver.launch import Launch, read_argv, read_command
 from solver.store import Store
+
+if TYPE_CHECKING:
+    from solver.gate.found import Found
 
 _LINE = re.compile(r"(.+):([1-9]\d*)")
 
@@ -93,13 +96,18 @@ def _found(where: Store, path: str, text: str, line: int | None, options: Option
         raise RequestError(f"{path}: {error}") from None
     lines = [text.count("\n", 0, verdict.found.at.start) + 1 for verdict in verdicts]
     chosen = [v for v, at in zip(verdicts, lines, strict=True) if line is None or at == line]
-    if len(chosen) != 1:
+    if len({_said(v.found) for v in chosen}) != 1:
         raise RequestError(_which(path, line, lines))
     judged = chosen[0].judged
     if judged is None:
         raise RequestError(f"{path}: the launch cannot be judged; `flagwise gate {path}` says why")
     result = check_context(judged.context)
     return Side(path if line is None else f"{path}:{line}", judged.context, result)
+
+
+def _said(found: Found) -> tuple[Any, ...]:
+    """What makes two launches of a file the same one, said twice."""
+    return (tuple((word.text, word.unknown) for word in found.launch.words), tuple(found.launch.env.items()))
 
 
 def _which(path: str, line: int | None, lines: list[int]) -> str:
