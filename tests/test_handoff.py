@@ -22,7 +22,7 @@ from hypothesis.strategies import DataObject
 from solver.answer import solve
 from solver.context import Options, build
 from solver.expansion import Word
-from solver.gate.kinds import launches_of
+from solver.gate.kinds import kind_of_text, launches_of
 from solver.gate.run import flag_names
 from solver.handoff import FORMS
 from solver.handoff.config import FILE, entries_of
@@ -112,6 +112,11 @@ def wanted(form: str, job: Job) -> list[str]:
     """The arguments that a form hands over: the launch's own, on Kubernetes with the address that a Service reaches."""
     given = {"host": "0.0.0.0", **job.given} if form == "k8s" else job.given
     return list(job.argv("python", given)[3:])
+
+
+@pytest.mark.parametrize("form", [*sorted(KINDS), "config"])
+def test_a_form_is_known_by_its_text_alone(form: str, written_out: Job) -> None:
+    assert kind_of_text(WRITERS[form](written_out)) == KINDS.get(form, "yaml")
 
 
 RUN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -7,6 +7,8 @@ import shlex
 from solver.handoff.command import argv_of, shell_of
 from solver.handoff.job import Job, one_line
 
+CORES = 4
+"""Cores for each GPU: its scheduler, and a share of what splits and joins text. Slurm's own default is 1 for all."""
 ADDRESS_PORT = 20000
 """Where the machines of one launch find each other, unless the launch says it."""
 
@@ -75,11 +77,14 @@ def slurm(job: Job) -> str:
     lines = [
         "#!/bin/bash",
         f"# {job.title}",
-        "# Adapt: partition, account and time limit of the cluster; how `python` is found (a module, an environment).",
+        "# Adapt: partition, account and time limit of the cluster; cores and memory, if nodes are shared;",
+        "# how `python` is found (a module, an environment).",
         "#SBATCH --job-name=sglang",
         f"#SBATCH --nodes={job.nodes}",
         "#SBATCH --ntasks-per-node=1",
         f"#SBATCH --gres=gpu:{job.gpus}",
+        f"#SBATCH --cpus-per-task={CORES * job.gpus}",
+        "#SBATCH --mem=0",
         "#SBATCH --output=sglang-%j.log",
         "##SBATCH --partition=PARTITION",
         "##SBATCH --time=DAYS-HOURS",
@@ -91,14 +96,15 @@ def slurm(job: Job) -> str:
 
 
 def _srun(job: Job) -> list[str]:
+    srun = f"srun --cpus-per-task={CORES * job.gpus}"  # srun does not take it over from the job since Slurm 22.05
     if job.nodes == 1:
-        return ["", f"srun {shell_of(argv_of(job.given, job.flags), {})}"]
+        return ["", f"{srun} {shell_of(argv_of(job.given, job.flags), {})}"]
     names = job.tables["several_nodes"]
     given = {name: value for name, value in job.given.items() if name != names["rank"]}
     rank, address = several_nodes(job)
     command = shell_of(argv_of(given, job.flags), {}) + f' \\\n  {rank} "$SLURM_NODEID"'
     lines = [""]
     if names["address"] not in given:
-        lines += ['FIRST_NODE=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)', "export FIRST_NODE", ""]
+        lines += ['FIRST_NODE=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)', "export FIRST_NODE", ""]
         command += f' \\\n  {address} "$FIRST_NODE:{ADDRESS_PORT}"'
-    return [*lines, f"srun bash -c {shlex.quote('exec ' + command)}"]
+    return [*lines, f"{srun} bash -c {shlex.quote('exec ' + command)}"]
