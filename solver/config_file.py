@@ -40,7 +40,7 @@ def merge_config(
         return rest, [Problem("config-unread", "config", file.text, {}, file.span)]
     try:
         content = _load(file.text, read_file)
-        arguments = [text for key, value in content.items() for text in _arguments(key, value, flags, features)]
+        arguments = [text for key, value in content.items() for text in arguments_of_key(key, value, flags, features)]
     except ValueError as error:
         return rest, [_refused(file, str(error))]
     return [*(Word(text, file.span) for text in arguments), *rest], []
@@ -68,7 +68,7 @@ def _load(path: str, read_file: Callable[[str], str]) -> dict[str, Any]:
     return content
 
 
-def _arguments(key: str, value: Any, flags: Mapping[str, FlagForm], features: Collection[str]) -> list[str]:
+def arguments_of_key(key: str, value: Any, flags: Mapping[str, FlagForm], features: Collection[str]) -> list[str]:
     """One key and its value as arguments. Raises ValueError where the engine does not convert the flag's action."""
     plain = "config-switches" in features
     forms = [form for form in flags.values() if key.replace("-", "_") in _keys(form, features)]

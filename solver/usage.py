@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from solver import diagnose, inspection, verbs
+from solver.compare import diff
 from solver.gate import FORMS, gate
+from solver.handoff import FORMS as EMITTED
 
 
 class Option(NamedTuple):
@@ -56,6 +58,7 @@ VERBS: dict[str, Verb] = {
             Option("--fail-on", str, "error", "least severity that fails", ("error", "warning", "note")),
             Option("--fail-on-unknown", bool, False, "findings that depend on unknown facts fail too"),
             Option("--require-context", bool, False, "refuse to judge when something had to be assumed"),
+            Option("--lock", str, None, "a file of `solve --lock`: what has changed since it was written"),
             BATCH, CONTEXT, CONCURRENCY,
         ),
         LAUNCH,
@@ -65,13 +68,16 @@ VERBS: dict[str, Verb] = {
         (
             Option("--goal", str, "min-pcie-roundtrips", "id of the goal"),
             *JUDGED_BY, FORMAT,
-            Option("--emit", str, None, "print the solution alone", ("shell", "argv", "json")),
+            Option("--emit", str, None, "print the solution alone", EMITTED),
+            Option("--lock", str, None, "write the solution and what it rests on to this file"),
+            Option("--overwrite", bool, False, "with --lock: replace a file that is there"),
             Option("--top", int, 3, "other points of the trade-off to show", least=0),
             CONTEXT, CONCURRENCY, ACCEPT,
         ),
         LAUNCH,
     ),
     "estimate": Verb(verbs.estimate, (*JUDGED_BY, FORMAT, BATCH, CONTEXT, CONCURRENCY, ACCEPT), LAUNCH),
+    "diff": Verb(diff, (*JUDGED_BY, FORMAT, CONTEXT, CONCURRENCY, ACCEPT), "A B"),
     "explain": Verb(verbs.explain, (ENGINE,), "RULE|FLAG|GOAL", names_flags=True),
     "graph": Verb(
         verbs.graph,

@@ -48,25 +48,45 @@ def read(command: Sequence[str], bare: bool = False) -> Launch:
     return read_argv(command) if command else read_command("", bare=bare)
 
 
-def _options(values: dict[str, Any]) -> Options:
+def options_of(values: dict[str, Any]) -> Options:
+    """The context options of a verb."""
     request = {k: values[k] for k in ("context", "concurrency", "accept_length") if values.get(k) is not None}
     return Options(values["model"], values["hardware"], values["engine_version"], request)
 
 
 def validate(values: dict[str, Any]) -> int:
     """Check a launch command: every problem at once, with reason, source and repair."""
-    from solver.check import at_or_above
-
-    options = _options(values)
+    options = options_of(values)
+    if values["batch"] is not None and values["lock"] is not None:
+        raise RequestError("--batch and --lock: expected one of the two")
     if values["batch"] is not None:
         from solver.batch import validate_lines
 
         return validate_lines(store(), values["batch"], options, values["fail_on"], values["fail_on_unknown"])
+    if values["lock"] is not None:
+        from solver.compare.run import validate_locked
+
+        launch = read(values["command"]) if values["command"] else None
+        asked = (options, values["format"], values["require_context"])
+        return _status(validate_locked(store(), values["lock"], launch, *asked), values)
     context = build(store(), read(values["command"]), options)
-    if values["require_context"] and context.assumed:
-        raise RequestError("; ".join(f"{a.what} is not stated ({a.why})" for a in context.assumed))
+    if values["require_context"]:
+        refuse_assumed(context)
     result = check_context(context)
     _print_result(context, result, values["format"])
+    return _status(result, values)
+
+
+def refuse_assumed(context: Context) -> None:
+    """Raise RequestError where something had to be taken from elsewhere."""
+    if context.assumed:
+        raise RequestError("; ".join(f"{a.what} is not stated ({a.why})" for a in context.assumed))
+
+
+def _status(result: Result, values: dict[str, Any]) -> int:
+    """1 where a finding reaches the fail level, else 0."""
+    from solver.check import at_or_above
+
     failing = (f for f in result.findings if at_or_above(f, values["fail_on"]) and not f.after)
     return FINDINGS if any(values["fail_on_unknown"] or not f.conditional_on for f in failing) else 0
 
@@ -85,6 +105,7 @@ def _print_result(context: Context, result: Result, form: str) -> None:
 def solve(values: dict[str, Any]) -> int:
     """Complete a partial request into a full valid flag set; what the command says is kept."""
     from solver.answer import solve as answer_of
+    from solver.compare.lock import keeper
     from solver.conflict import Impossible
     from solver.goals import find_goal
     from solver.render import solution
@@ -92,13 +113,16 @@ def solve(values: dict[str, Any]) -> int:
     where = store()
     goal = values["goal"]
     find_goal(where.index.goals, goal)
-    context = build(where, read(values["command"], bare=True), _options(values))
+    options = options_of(values)
+    keep = keeper(values["lock"], values["overwrite"], options)
+    context = build(where, read(values["command"], bare=True), options)
     _refuse_unreadable(context)
     context = _with_model_path(context, values["model"])
     answer = answer_of(context, goal)
     if isinstance(answer, Impossible):
         print(solution.conflict_output(context, goal, answer, values["format"]))
         return FINDINGS
+    keep(context, goal, answer)
     print(solution.output(context, goal, answer, values["format"], values["emit"], values["top"]))
     return 0
 
@@ -133,7 +157,7 @@ def estimate(values: dict[str, Any]) -> int:
     from solver.render.data import dumps
     from solver.render.solution import figures
 
-    options = _options(values)
+    options = options_of(values)
     if values["batch"] is not None:
         return estimate_lines(store(), values["batch"], options)
     context = build(store(), read(values["command"], bare=True), options)
@@ -166,7 +190,7 @@ def graph(values: dict[str, Any]) -> int:
     from solver.render.data import dumps
     from solver.render.explanation import flag_id
 
-    context = build(store(), read(values["command"], bare=True), _options(values))
+    context = build(store(), read(values["command"], bare=True), options_of(values))
     around = values["around"]
     centre = flag_id(context.resolver.program, context.index, around) if around is not None else None
     if around is not None and centre is None:
@@ -196,7 +220,7 @@ def launch(values: dict[str, Any]) -> int:
     """Validate a launch, print what is handed over, and become it (argv, never a shell)."""
     from solver.handoff.start import become
 
-    context = build(store(), read(values["command"]), _options(values))
+    context = build(store(), read(values["command"]), options_of(values))
     result = check_context(context)
     _print_result(context, result, "text")
     if result.verdict == "invalid" and not values["force"]:

@@ -140,6 +140,36 @@ def test_a_text_can_be_read_back_by_its_kind() -> None:
     assert [word.text for word in found.launch.words] == ["--model-path", "a/b", "--tp", "2"]
 
 
+UNIT = r"""[Service]
+Environment="A=a\tb" 'B=x$y%%' "C=it's" D=%h
+ExecStart=/usr/bin/sglang serve --model-path "a`b\n$$c" --api-key 'it\'s \x41' --tp 2
+"""
+POD = """kind: Pod
+apiVersion: v1
+spec:
+  containers:
+    - image: lmsysorg/sglang:v0.5.10
+      env: [{name: A, value: "$$x"}, {name: B, value: "$$(A) $(A) $x"}]
+      args: [--model-path, "a$$b $x", --api-key, "$$(A)$(A)", --tp, "2"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words", "env"),
+    [
+        (UNIT, "systemd", ["a`b\n$c", "it's A"], {"A": "a\tb", "B": "x$y%", "C": "it's", "D": None}),
+        (POD, "yaml", ["a$b $x", "$(A)$x"], {"A": "$x", "B": "$(A) $x $x"}),
+    ],
+    ids=["systemd", "kubernetes"],
+)
+def test_escapes_are_read_as_the_reader_of_the_file_does(
+    text: str, kind: Any, words: list[str], env: dict[str, str | None]
+) -> None:
+    (found,) = launches_of(text, kind)
+    assert [word.text for word in found.launch.words if not word.text.startswith("--")] == [*words, "2"]
+    assert found.launch.env == env
+
+
 BROKEN = {
     "an alias bomb": ("yaml", "a0: &a0 [x, x]\n" + "".join(
         f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 40)), "200,000"),

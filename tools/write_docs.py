@@ -12,16 +12,18 @@ import io
 import re
 import shlex
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import rule_pages
 
 from solver.cli import main as flagwise
+from solver.compare.lock import json_schema as lock_schema
 from solver.gate.output.data import json_schema as gate_schema
 from solver.render.data import dumps, json_schema
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     "README.md",
     "docs/architecture.md",
@@ -31,8 +33,12 @@ PAGES = (
     "docs/diagnose.md",
     "docs/evidence.md",
     "docs/gate.md",
+    "docs/handoff.md",
 )
+WRITING = ("handoff.md",)
+"""Pages whose commands write files, in a folder of their own; the others see the files of the project."""
 SCHEMA = ROOT / "docs" / "result.schema.json"
+LOCK_SCHEMA = ROOT / "docs" / "lock.schema.json"
 GATE_SCHEMA = ROOT / "docs" / "gate" / "report.schema.json"
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.M | re.S)
 CUT = "[...]"
@@ -82,8 +88,11 @@ def fresh_page(text: str) -> str:
 
 
 def main(check: bool) -> int:
-    wanted = {SCHEMA: dumps(json_schema()) + "\n", GATE_SCHEMA: dumps(gate_schema()) + "\n"}
-    wanted |= {path: fresh_page(path.read_text("utf-8")) for name in PAGES if (path := ROOT / name).exists()}
+    schemas = {SCHEMA: json_schema, GATE_SCHEMA: gate_schema, LOCK_SCHEMA: lock_schema}
+    wanted = {path: dumps(schema()) + "\n" for path, schema in schemas.items()}
+    for path in (ROOT / name for name in PAGES if (ROOT / name).exists()):
+        with TemporaryDirectory() as folder, chdir(folder if path.name in WRITING else "."):
+            wanted[path] = fresh_page(path.read_text("utf-8"))
     wanted |= {ROOT / path: text for path, text in rule_pages.pages().items()}
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text("utf-8") != text]
     left = [p for p in (ROOT / rule_pages.FOLDER).rglob("*.md") if p not in wanted]

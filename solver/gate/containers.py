@@ -1,7 +1,7 @@
 """A mapping of a Kubernetes manifest that says what a container runs -> its command, as the kubelet would start it.
 
 `command` replaces the image's entry point, `args` follow; `$(NAME)` in them and in values of `env` stands for a
-variable of the container set before, `$$(NAME)` for itself. A reference that names nothing known stays unknown.
+variable of the container set before, `$$` for one dollar. A reference that names nothing known stays unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from solver.gate.scalars import scalar_text
 from solver.gate.scope import Scope, narrowed, with_env
 from solver.gate.text import Text
 
-REFERENCE = re.compile(r"\$(\$)?\(([A-Za-z_.-][\w.-]*)\)", re.ASCII)
+REFERENCE = re.compile(r"\$(?:(\$)|\(([A-Za-z_.-][\w.-]*)\))", re.ASCII)
 KEYS = ("entryPoint", "entrypoint", "command", "args")
 ENV_KEYS = ("env", "environment")
 
@@ -58,7 +58,7 @@ def module_of(node: Node, source: Text) -> list[Argument]:
 def value_of(match: re.Match[str], scope: Scope) -> str | None:
     """What a reference stands for; None where its value is not known."""
     if match[1]:
-        return match[0][1:]
+        return "$"
     return scope.env.get(match[2])
 
 
@@ -66,11 +66,11 @@ def _with_values(scope: Scope) -> Scope:
     """The variables with the references in their values resolved, in order."""
     env = dict(scope.env)
     for name, value in env.items():
-        if value is None or "$(" not in value:
+        if value is None or "$" not in value:
             continue
         parts: Sequence[str | None] = [
-            (m[0][1:] if m[1] else env.get(m[2])) if m else text
-            for text in re.split(r"(\$?\$\([A-Za-z_.-][\w.-]*\))", value)
+            ("$" if m[1] else env.get(m[2])) if m else text
+            for text in re.split(r"(\$\$|\$\([A-Za-z_.-][\w.-]*\))", value)
             for m in [REFERENCE.fullmatch(text)]
         ]
         env[name] = None if None in parts else "".join(part or "" for part in parts)

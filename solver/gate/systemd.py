@@ -1,8 +1,8 @@
 """A systemd unit or a podman quadlet -> the launches in its Exec lines, with the variables it sets.
 
 A value goes on over lines that end in a backslash, comment lines inside are passed over. `$NAME` and `${NAME}` are
-variables, `$$` and `%%` stand for themselves, other `%` specifiers are not known. The signs of a shell (`;`, `|`, `>`)
-mean nothing in an Exec line.
+variables, `$$` and `%%` stand for themselves, other `%` specifiers are not known. Escapes such as `\\n` hold in both
+kinds of quotes. The signs of a shell (`;`, `|`, `>`) mean nothing in an Exec line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from solver.wrappers import Env
 
 _KEY = re.compile(r"[ \t]*([A-Za-z]+)[ \t]*=[ \t]*")
 _PREFIX = re.compile(r"[@:+!|-]+(?=[/\w\"'$])")
-_SPECIAL = re.compile(r"\\\r?\n|\\.|\$\$|%%|%[A-Za-z]|['\"]|[;|&<>()#`*?]")
+_SPECIAL = re.compile(
+    r"\\\r?\n|\\(?:x[0-9a-fA-F]{2}|[0-7]{3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|\$\$|\$|%%|%[A-Za-z]|['\"]|[;|&<>()#`*?]"
+)
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "s": " ", "t": "\t", "v": "\v"}
 
 
 class Setting(NamedTuple):
@@ -79,8 +82,11 @@ def settings(source: Text) -> list[Setting]:
     return found
 
 
-def as_shell(value: Text) -> Text:
-    """An Exec value as shell text: signs that only a shell knows are escaped, specifiers are not known."""
+def as_shell(value: Text, variables: bool = True) -> Text:
+    """A value as shell text: signs that only a shell knows are escaped, specifiers are not known.
+
+    Without `variables` a dollar is a dollar, as in `Environment=`.
+    """
     builder = Builder(value)
     at, quote = 0, ""
     for match in _SPECIAL.finditer(value.text):
@@ -89,20 +95,39 @@ def as_shell(value: Text) -> Text:
         at = match.end()
         if sign in ("'", '"'):
             quote = sign if not quote else "" if quote == sign else quote
-            builder.take(match.start(), at)
-        elif sign == "$$":
-            builder.replace(match.start(), at, "$" if quote == "'" else "\\$")
+            literal = quote not in ("", sign)
+            builder.replace(match.start(), at, _literal(sign, quote)) if literal else builder.take(match.start(), at)
+        elif sign[0] == "\\" and sign[-1] != "\n":
+            builder.replace(match.start(), at, _literal(_unescaped(sign[1:]), quote))
+        elif sign[0] == "$" and (not variables or sign == "$$"):
+            builder.replace(match.start(), at, _literal("$", quote) * (1 if variables else len(sign)))
         elif sign == "%%":
             builder.replace(match.start(), at, "%")
         elif sign[0] == "%":
             builder.replace(match.start(), at, f"{UNKNOWN}{sign}}}")
-        elif len(sign) == 1 and not quote:
-            builder.compute("\\")
-            builder.take(match.start(), at)
+        elif sign == "`" or (len(sign) == 1 and sign != "$" and not quote):
+            builder.replace(match.start(), at, _literal(sign, quote))
         else:
             builder.take(match.start(), at)
     builder.take(at, len(value.text))
     return builder.finish()
+
+
+def _unescaped(code: str) -> str:
+    """What the characters after a backslash stand for."""
+    if len(code) > 1:
+        number = int(code, 8) if code.isdigit() and len(code) == 3 else int(code[1:], 16)
+        return chr(number) if 0 < number <= 0x10FFFF else ""
+    return _ESCAPED.get(code, code)
+
+
+def _literal(char: str, quote: str) -> str:
+    """One character as shell text that stands for itself inside these quotes."""
+    if quote == "'":
+        return "'\"'\"'" if char == "'" else char
+    if quote == '"':
+        return f"\\{char}" if char in '"\\$`' else char
+    return f"'{char}'" if char == "\n" else f"\\{char}"
 
 
 def _environment(found: list[Setting], read_beside: ReadBeside) -> tuple[Env, dict[str, Span]]:
@@ -112,15 +137,16 @@ def _environment(found: list[Setting], read_beside: ReadBeside) -> tuple[Env, di
     for setting in found:
         if setting.key != "Environment":
             continue
+        value_text = as_shell(setting.value, variables=False)
         try:
-            words = tokens(setting.value.text.rstrip("\n"))
+            words = tokens(value_text.text.rstrip("\n"))
         except RequestError:
             continue
         for word in words:
             name, equals, value = "".join(piece.text for piece in word.pieces).partition("=")
             if equals and name.isidentifier():
-                env[name] = None if "%" in value.replace("%%", "") else value.replace("%%", "%")
-                places[name] = setting.value.place(Span(word.start, word.end)) or setting.place
+                env[name] = None if UNKNOWN in value or any(p.kind != "text" for p in word.pieces) else value
+                places[name] = value_text.place(Span(word.start, word.end)) or setting.place
     for setting in found:
         if setting.key == "EnvironmentFile":
             text = read_beside(setting.value.text.strip().removeprefix("-"))

@@ -113,13 +113,12 @@ def impossible(context: Context, goal: str, answer: Impossible) -> str:
 
 def output(context: Context, goal: str, answer: Solution, form: str, emit: str | None, top: int) -> str:
     """The answer in the form that was asked for; `emit` gives the solution alone."""
-    argv = argv_of(answer.given, context.resolver.program.flags)
-    if emit == "shell":
-        return shell_of(argv, answer.env)
-    if emit == "argv":
-        return "\n".join(argv)
     if emit == "json":
         return dumps(emit_data(context, answer))
+    if emit is not None:
+        from solver.handoff.forms import handed_over
+
+        return handed_over(emit, context, answer)
     return dumps(solution_data(context, goal, answer)) if form == "json" else solution(context, goal, answer, top)
 
 
