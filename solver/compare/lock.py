@@ -154,7 +154,6 @@ class Remembered(Lookup):
     def __init__(self, index: Index, lock: Lock) -> None:
         super().__init__(index)
         self.lock = lock
-        self.notes: list[Assumed] = []
 
     def model(self, wanted: str | None, path: Any) -> tuple[str | None, dict[str, Any], list[Assumed]]:
         try:
@@ -164,14 +163,13 @@ class Remembered(Lookup):
                 raise
         return self.lock.held.model, self._traits("model"), [_remembered("model", str(wanted))]
 
-    def machine(self, wanted: str | None) -> dict[str, Any]:
+    def machine(self, wanted: str | None) -> tuple[dict[str, Any], list[Assumed]]:
         try:
             return super().machine(wanted)
         except RequestError:
             if wanted != self.lock.request.hardware:
                 raise
-        self.notes.append(_remembered("hardware", str(wanted)))
-        return self._traits("hardware")
+        return self._traits("hardware"), [_remembered("hardware", str(wanted))]
 
     def _traits(self, space: str) -> dict[str, Any]:
         return {n.partition(".")[2]: v for n, v in self.lock.held.traits.items() if n.startswith(f"{space}.")}

@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
 from solver.check import Result
 from solver.compare.lock import Lock, Remembered, is_lock, parse_lock
 from solver.context import Context, Options, build, check_context
@@ -131,8 +129,7 @@ def locked_context(where: Store, lock: Lock, launch: Launch | None, options: Opt
         asked.options,
     )
     lookup = Remembered(where.index, lock)
-    context = build(where, launch or read_argv(lock.argv, lock.env), settled, lookup)
-    return msgspec.structs.replace(context, assumed=(*context.assumed, *lookup.notes))
+    return build(where, launch or read_argv(lock.argv, lock.env), settled, lookup)
 
 
 def heading(side: Side) -> dict[str, Any]:
