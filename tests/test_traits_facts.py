@@ -137,7 +137,17 @@ def test_real_checkpoints_agree_with_the_facts_or_the_difference_is_explained() 
     assert seen >= 78 and used == EXPLAINED.keys()
 
 
-#: Catalogue id -> billions of parameters as its card or paper states them, in all and active where they count the same.
+#: The index of Llama-3.1-8B-Instruct with `total_parameters` and `total_size`.
+LLAMA_8B_INDEX = (
+    "https://huggingface.co/ISTA-DASLab/lossless-lm-dev/commit/9543aaf22b03c52cbabeb08110e8bccdaba30d0f.diff"
+)
+#: Both Mixtral models in one table, 8x22B as version 0.3, which has the shape of 0.1.
+MIXTRAL_WEIGHTS = (
+    "https://github.com/mistralai/platform-docs-public/blob/0bdc04e778f78c7e7e92e32e6e3949d5bd333688"
+    "/docs/getting-started/models/weights.md"
+)
+#: Catalogue id -> billions of parameters as its card, paper or index states them, in all and active where they count
+#: the same.
 STATED = {
     "qwen3-8b": (8.2, None, "https://huggingface.co/Qwen/Qwen3-8B"),
     "qwen3-32b": (32.8, None, "https://huggingface.co/Qwen/Qwen3-32B"),
@@ -145,17 +155,18 @@ STATED = {
     "qwen3-235b-a22b": (235, 22, "https://huggingface.co/Qwen/Qwen3-235B-A22B"),
     "qwen3-coder-480b-a35b-instruct": (480, None, "https://huggingface.co/Qwen/Qwen3-Coder-480B-A35B-Instruct"),
     "qwen3.5-397b-a17b": (397, None, "https://huggingface.co/Qwen/Qwen3.5-397B-A17B"),
-    "deepseek-v3": (671, None, "https://huggingface.co/deepseek-ai/DeepSeek-V3"),
+    "deepseek-v3": (671, None, "https://github.com/deepseek-ai/DeepSeek-V3/blob/06dbd30b096f8e1dd9d4faadd532d52610fb347f/README.md"),
     "gpt-oss-120b": (116.83, None, "https://arxiv.org/abs/2508.10925"),
     "gpt-oss-20b": (20.91, None, "https://arxiv.org/abs/2508.10925"),
-    "meta-llama-3.1-8b": (8.03, 8.03, "https://huggingface.co/meta-llama/Llama-3.1-8B"),
-    "meta-llama-3.1-70b": (70.6, 70.6, "https://huggingface.co/meta-llama/Llama-3.1-70B"),
-    "mixtral-8x7b-v0.1": (46.7, 12.9, "https://mistral.ai/news/mixtral-of-experts"),
-    "mixtral-8x22b-v0.1": (141, 39, "https://mistral.ai/news/mixtral-8x22b"),
-    "glm-4.5": (355, None, "https://huggingface.co/zai-org/GLM-4.5"),
-    "minimax-m2.5": (230, None, "https://huggingface.co/MiniMaxAI/MiniMax-M2.5"),
-    "nvidia-nemotron-3-nano-30b-a3b-bf16": (31.6, 3.6, "https://huggingface.co/nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"),
-    "llama-4-maverick-17b-128e-instruct": (400, 17, "https://huggingface.co/meta-llama/Llama-4-Maverick-17B-128E-Instruct"),
+    "meta-llama-3.1-8b": (8.03, 8.03, LLAMA_8B_INDEX),
+    "meta-llama-3.1-70b": (70, 70, "https://github.com/meta-llama/llama-models/blob/1b28708fc46501a449e03d8d618340a052d9ba07/models/llama3_1/MODEL_CARD.md"),
+    "mixtral-8x7b-v0.1": (46.7, 12.9, MIXTRAL_WEIGHTS),
+    "mixtral-8x22b-v0.1": (140.6, 39.1, MIXTRAL_WEIGHTS),
+    "glm-4.5": (355, None, "https://github.com/zai-org/GLM-4.5/blob/08158da0b5cb63e7e9da9529482cc5d30e2a7437/README.md"),
+    # stated for MiniMax-M2, whose shape M2.5 has
+    "minimax-m2.5": (230, None, "https://github.com/sgl-project/sgl-cookbook/blob/16e650231adbdfdac72917bff504198510b57cad/docs/autoregressive/MiniMax/MiniMax-M2.md"),
+    "nvidia-nemotron-3-nano-30b-a3b-bf16": (31.6, 3.6, "https://github.com/NVIDIA-NeMo/Nemotron/blob/20a06ac3bc1acd4bd867796c5e071f8b8e9e6189/docs/nemotron/nano3/README.md"),
+    "llama-4-maverick-17b-128e-instruct": (400, 17, "https://github.com/meta-llama/llama-models/blob/038acb9fe1e1ddc5cf1b3989fb07b311a0ffcae4/models/llama4/MODEL_CARD.md"),
 }  # fmt: skip
 CATALOGUE = load(ROOT / "knowledge").models
 
@@ -169,11 +180,16 @@ def test_parameters_are_within_one_percent_of_the_stated_ones(name: str) -> None
         assert traits["active_params_b"] == pytest.approx(active, rel=0.015)
 
 
-#: Catalogue id -> `total_size` in bytes of the checkpoint's safetensors index, and where it stands.
+#: Catalogue id -> bytes of the checkpoint's tensors, and where they stand: `total_size` of the safetensors index, for
+#: gpt-oss the sum over the headers, for Qwen3 the listed sizes of the five shards.
 INDEX_TOTALS = {
-    "meta-llama-3.1-8b": (16_060_522_496, "https://huggingface.co/meta-llama/Llama-3.1-8B"),
-    "meta-llama-3.1-70b": (141_107_412_992, "https://huggingface.co/meta-llama/Llama-3.1-70B"),
-    "qwen3-8b": (16_381_470_720, "https://huggingface.co/Qwen/Qwen3-8B"),
+    "meta-llama-3.1-8b": (16_060_522_496, LLAMA_8B_INDEX),
+    # the index of a fine-tune of the same shape
+    "meta-llama-3.1-70b": (
+        141_107_412_992,
+        "https://huggingface.co/Model-SafeTensors/L3.1-70B-Euryale-v2.2/commit/31d6c2423b83bf0801e5208196dbe3f990bc8f45",
+    ),
+    "qwen3-8b": (16_380_000_000, "https://huggingface.co/Qwen/Qwen3-8B/tree/main"),
     "gpt-oss-120b": (65_248_815_744, "https://github.com/alvarobartt/hf-mem/issues/60"),
 }
 
