@@ -226,7 +226,7 @@ class _Layout:
             data = self.index.data
             links = [v for k, v in data.items() if k.startswith("links/")]
             acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
-            costs = load_costs(data["sglang/costs"], links, acceptance)
+            costs = load_costs(data["sglang/costs"], data["sglang/kernels"], links, acceptance)
             self._prepared = prepare(self.facts.model, self.facts.hardware, costs, self.program.release)
         return self._prepared
 

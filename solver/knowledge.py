@@ -178,6 +178,7 @@ def _data(root: Path) -> dict[str, Any]:
         *_files(root / "links"),
         *_files(root / "acceptance"),
         root / ENGINE / "costs.yaml",
+        root / ENGINE / "kernels.yaml",
         root / ENGINE / "forks.yaml",
     ]
     return {str(p.relative_to(root).with_suffix("")): read_yaml(p) for p in paths if p.exists()}
