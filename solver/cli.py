@@ -76,7 +76,8 @@ def read_quickly(argv: list[str]) -> tuple[Verb, dict[str, Any]] | None:
                 return None
             text = words[position]
             position += 1
-        values[option.key] = True if option.kind is bool else convert(option, text)
+        value = True if option.kind is bool else convert(option, text)
+        values[option.key] = (*values[option.key], value) if option.many else value
     if command and verb.arguments is None:
         return None
     return verb, {**values, "command": command}

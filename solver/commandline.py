@@ -46,6 +46,8 @@ def _function(verb: Verb) -> Any:
 
 
 def _value(option: Option, value: Any) -> Any:
+    if option.many:
+        return tuple(convert(option, text) for text in value or ())
     return convert(option, value) if isinstance(value, str) else value
 
 
@@ -57,8 +59,9 @@ def _parameters(verb: Verb) -> list[inspect.Parameter]:
     for option in verb.options:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
         declared = typer.Option(option.name, help=option.help + choices)
-        kind: Any = bool if option.kind is bool else str | None
-        default = option.default if option.kind is bool or option.default is None else str(option.default)
+        kind: Any = bool if option.kind is bool else list[str] | None if option.many else str | None
+        plain = option.kind is bool or option.default is None
+        default = None if option.many else option.default if plain else str(option.default)
         found.append(_parameter(option.key, Annotated[kind, declared], default))
     return found
 

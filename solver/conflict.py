@@ -12,10 +12,21 @@ from solver.check import spelling
 from solver.context import Context, resolver_for
 from solver.engines.sat import SatEngine
 from solver.facts import typed_env
-from solver.goals import find_goal
+from solver.goals import Goal, ban_name, unguarded
 from solver.pipeline import mentioned
 from solver.records import Fact
-from solver.solve import Problem, best_of, checked, choices_of, completed, errors_in, metrics_of, problem_of, without
+from solver.solve import (
+    Problem,
+    best_of,
+    checked,
+    choices_of,
+    completed,
+    errors_in,
+    goal_of,
+    metrics_of,
+    problem_of,
+    without,
+)
 from solver.symbolic import Choice
 from solver.words import say
 
@@ -52,14 +63,28 @@ class Impossible(msgspec.Struct, frozen=True):
     repairs: tuple[Repair, ...]
 
 
-def explain(context: Context, goal: str) -> Impossible:
-    """The smallest conflict of a request without solution, and its repairs in order of what they cost the goal."""
+def explain(context: Context, goal: str | Goal) -> Impossible:
+    """The smallest conflict of a request without solution, and its repairs in order of what they cost the goal.
+
+    Where it is the request's own guards and bans that leave nothing, they stand against the pins alone: the rules are
+    given. Otherwise each rule is a part of the conflict.
+    """
+    goal = goal_of(context, goal)
+    wishes = {guard["title"] for guard in goal["guards"] if guard.get("wish")} | set(
+        map(ban_name, goal.get("bans", ()))
+    )
+    if wishes and best_of(problem_of(context, unguarded(goal))):
+        return _explained(context, goal, wishes)
+    return _explained(context, unguarded(goal), None)
+
+
+def _explained(context: Context, goal: Goal, soft_bans: set[str] | None) -> Impossible:
     problem = problem_of(context, goal, free_pins=_pins(context, goal))
     soft = _soft(context, goal)
     if problem.model.fixed_violations:
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
         return Impossible(members, _ranked(_elsewhere(context, goal)))
-    with SatEngine(problem.model, soft) as engine:
+    with SatEngine(problem.model, soft, soft_bans) as engine:
         core = smallest(engine, engine.selectors)
         rules = tuple(n.removeprefix("rule:") for n in core if n.startswith("rule:"))
         members = _members(context, problem, tuple(n for n in core if not n.startswith("rule:")), rules)
@@ -68,13 +93,13 @@ def explain(context: Context, goal: str) -> Impossible:
     return Impossible(members, _ranked([*repairs, *_elsewhere(context, goal)]))
 
 
-def _pins(context: Context, goal: str) -> tuple[Choice, ...]:
+def _pins(context: Context, goal: Goal) -> tuple[Choice, ...]:
     """Each pin as something choosable, so that it can be kept, dropped or changed to what the solver could choose."""
     facts, program = context.facts, context.resolver.program
     keys = [f"flag.{n}" for n, v in facts.given.items() if n in program.flags and not isinstance(v, list | dict)]
     keys += [f"env.{n}" for n in facts.env if n in program.env]
     open_context = msgspec.structs.replace(context, facts=without(facts, keys))
-    free = {c.key: c.values for c in choices_of(open_context, find_goal(context.index.goals, goal)["levers"])[0]}
+    free = {c.key: c.values for c in choices_of(open_context, goal["levers"])[0]}
     found = []
     for key in keys:
         space, name = key.split(".", 1)
@@ -85,7 +110,7 @@ def _pins(context: Context, goal: str) -> tuple[Choice, ...]:
     return tuple(found)
 
 
-def _soft(context: Context, goal: str) -> dict[str, tuple[str, Any]]:
+def _soft(context: Context, goal: Goal) -> dict[str, tuple[str, Any]]:
     """Demands that may be dropped: each pin keeps its value."""
     return {f"pin:{c.key}": (c.key, c.values[0]) for c in _pins(context, goal)}
 
@@ -137,8 +162,13 @@ def _members(context: Context, problem: Problem, pins: tuple[str, ...], rules: t
         )
     used: dict[str, Fact] = {}
     texts = []
+    compiled_rules = {r.id: r for r in program.rules}
     for rule_id in rules:
-        compiled = next(r for r in program.rules if r.id == rule_id)
+        compiled = compiled_rules.get(rule_id)
+        if compiled is None:  # a guard or a ban
+            own = {guard["title"] for guard in problem.goal["guards"] if not guard.get("wish")}
+            texts.append(Member("goal" if rule_id in own else "you", rule_id))
+            continue
         for space, name in mentioned(compiled):
             if space in ("model", "hardware"):
                 used[f"{space}.{name}"] = Fact(f"{space}.{name}", problem.builder.state.get(space, name), "trait")
@@ -179,7 +209,7 @@ def _corrections(engine: SatEngine, soft: tuple[str, ...]) -> list[tuple[str, ..
     return found
 
 
-def _repair(context: Context, goal: str, dropped: tuple[str, ...], add: dict[str, Any] | None = None) -> Repair | None:
+def _repair(context: Context, goal: Goal, dropped: tuple[str, ...], add: dict[str, Any] | None = None) -> Repair | None:
     keys = {name.split(":", 1)[1] for name in dropped}
     given = {k: v for k, v in context.facts.given.items() if f"flag.{k}" not in keys} | (add or {})
     env = {k: v for k, v in context.facts.env.items() if f"env.{k}" not in keys}
@@ -187,7 +217,7 @@ def _repair(context: Context, goal: str, dropped: tuple[str, ...], add: dict[str
     return _solved(context, msgspec.structs.replace(context, facts=facts), goal)
 
 
-def _solved(before: Context, context: Context, goal: str, change: str | None = None) -> Repair | None:
+def _solved(before: Context, context: Context, goal: Goal, change: str | None = None) -> Repair | None:
     """The repaired launch, if it has a solution that the validator accepts."""
     problem = problem_of(context, goal)
     best = best_of(problem)
@@ -234,15 +264,23 @@ def _ranked(repairs: Iterable[Repair]) -> tuple[Repair, ...]:
     return tuple(found.values())[:MOST_REPAIRS]
 
 
-def _elsewhere(context: Context, goal: str) -> tuple[Repair, ...]:
+def _elsewhere(context: Context, goal: Goal) -> tuple[Repair, ...]:
     """Repairs that keep every pin: giving something up, another checkpoint of the same model, another release."""
     found = [*_given_up(context, goal), *_other_checkpoints(context, goal), *_other_releases(context, goal)]
-    return tuple(found)
+    return (*_wishes_dropped(context, goal), *found)
 
 
-def _given_up(context: Context, goal: str) -> list[Repair]:
+def _wishes_dropped(context: Context, goal: Goal) -> list[Repair]:
+    """Without one of the guards or bans that the request brought."""
+    guards, bans = list(goal["guards"]), list(goal.get("bans", ()))
+    fewer = [(g["title"], {**goal, "guards": [o for o in guards if o is not g]}) for g in guards if g.get("wish")]
+    fewer += [(ban_name(b), {**goal, "bans": [o for o in bans if o is not b]}) for b in bans]
+    return [r for title, g in fewer if (r := _solved(context, context, g, f"drop {title}"))]
+
+
+def _given_up(context: Context, goal: Goal) -> list[Repair]:
     found = []
-    for choice in choices_of(context, find_goal(context.index.goals, goal)["levers"])[1]:
+    for choice in choices_of(context, goal["levers"])[1]:
         for value in choice.values[1:]:
             repair = _repair(context, goal, (), {choice.name: value})
             if repair:
@@ -250,7 +288,7 @@ def _given_up(context: Context, goal: str) -> list[Repair]:
     return sorted(found, key=lambda r: (r.costs, r.changes))
 
 
-def _other_releases(context: Context, goal: str) -> list[Repair]:
+def _other_releases(context: Context, goal: Goal) -> list[Repair]:
     """The nearest newer verified release in which the request has a solution."""
     releases = [r.version for r in context.index.releases]
     newer = releases[releases.index(context.release) + 1 :]
@@ -269,7 +307,7 @@ def _other_releases(context: Context, goal: str) -> list[Repair]:
     return []
 
 
-def _other_checkpoints(context: Context, goal: str) -> list[Repair]:
+def _other_checkpoints(context: Context, goal: Goal) -> list[Repair]:
     """Other checkpoints of the same family in the catalogue."""
     family = context.facts.model.get("family")
     found = []

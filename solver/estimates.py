@@ -97,7 +97,9 @@ NAMES: dict[str, str] = {
     "pcie_roundtrips_per_token": "layout",
     "draft_latency_ratio": "layout",
     "accepted_tokens": "layout",
+    "throughput": "layout",
     "idle_gpus": "layout",
+    "gpus_used": "layout",
 }
 """Figure -> the formula whose arguments it takes."""
 
@@ -187,8 +189,10 @@ class _Layout:
         missing = missing or _unsized(self.facts, arguments)
         if missing:
             return Unknown(missing)
+        used = arguments["tp"] * arguments["pp"] * arguments["dp"]
+        if name == "gpus_used":
+            return used
         if name == "idle_gpus":
-            used = arguments["tp"] * arguments["pp"] * arguments["dp"]
             return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
         if name == "accepted_tokens":
             accepted = self.accepted(arguments["draft_steps"]) if arguments["draft_steps"] else 1.0
@@ -200,12 +204,13 @@ class _Layout:
 
     def estimate(self, name: str, arguments: dict[str, Any]) -> Any:
         """The full `Estimate` of a metric, with range and inputs."""
-        from solver.cost import round_trips, token_latency
+        from solver import cost
 
+        formulas = {"token_latency_us": cost.token_latency, "throughput": cost.throughput}
         setting = self.setting(arguments)
         key = (name, setting)
         if key not in self._kept:
-            formula = token_latency if name == "token_latency_us" else round_trips
+            formula = formulas.get(name, cost.round_trips)
             self._kept[key] = formula(self.prepared(), setting, self.accepted(setting.draft_steps))
         return self._kept[key]
 

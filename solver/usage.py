@@ -9,7 +9,7 @@ from solver import verbs
 
 
 class Option(NamedTuple):
-    """One option: `kind` is str, int, float or bool (a switch)."""
+    """One option: `kind` is str, int, float or bool (a switch); `many`: it can repeat, and its value is a tuple."""
 
     name: str
     kind: type
@@ -17,6 +17,7 @@ class Option(NamedTuple):
     help: str
     choices: tuple[str, ...] = ()
     least: float | None = None
+    many: bool = False
 
     @property
     def key(self) -> str:
@@ -33,6 +34,13 @@ class Verb(NamedTuple):
     options: tuple[Option, ...] = ()
     arguments: str | None = None
     names_flags: bool = False
+
+
+def _solve(values: dict[str, Any]) -> int:
+    """Complete a partial request into a full valid flag set; what the command says is kept."""
+    from solver.solving import solve
+
+    return solve(values)
 
 
 MODEL = Option("--model", str, None, "catalogue id, hub id or checkpoint directory")
@@ -59,9 +67,13 @@ VERBS: dict[str, Verb] = {
         LAUNCH,
     ),
     "solve": Verb(
-        verbs.solve,
+        _solve,
         (
             Option("--goal", str, "min-pcie-roundtrips", "id of the goal"),
+            Option("--minimise", str, (), "metrics, in order, in place of the goal's own", many=True),
+            Option("--guard", str, (), "METRIC<=N, METRIC>=N, or METRIC=SHARE% worse than its best", many=True),
+            Option("--ban", str, (), "FLAG never given, or FLAG=VALUE never in force", many=True),
+            Option("--keep", str, None, "a starting command of which as little as possible changes"),
             *JUDGED_BY, FORMAT,
             Option("--emit", str, None, "print the solution alone", ("shell", "argv", "json")),
             Option("--top", int, 3, "other points of the trade-off to show", least=0),

@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from solver.context import Context, Options, build, check_context
 from solver.errors import KnowledgeError, RequestError
 from solver.launch import Launch, read_argv, read_command
@@ -48,7 +46,7 @@ def read(command: Sequence[str], bare: bool = False) -> Launch:
     return read_argv(command) if command else read_command("", bare=bare)
 
 
-def _options(values: dict[str, Any]) -> Options:
+def options_of(values: dict[str, Any]) -> Options:
     request = {k: values[k] for k in ("context", "concurrency", "accept_length") if values.get(k) is not None}
     return Options(values["model"], values["hardware"], values["engine_version"], request)
 
@@ -57,7 +55,7 @@ def validate(values: dict[str, Any]) -> int:
     """Check a launch command: every problem at once, with reason, source and repair."""
     from solver.check import at_or_above
 
-    options = _options(values)
+    options = options_of(values)
     if values["batch"] is not None:
         from solver.batch import validate_lines
 
@@ -82,58 +80,13 @@ def _print_result(context: Context, result: Result, form: str) -> None:
         print(validation(context, result))
 
 
-def solve(values: dict[str, Any]) -> int:
-    """Complete a partial request into a full valid flag set; what the command says is kept."""
-    from solver.answer import solve as answer_of
-    from solver.conflict import Impossible
-    from solver.goals import find_goal
-    from solver.render import solution
-
-    where = store()
-    goal = values["goal"]
-    find_goal(where.index.goals, goal)
-    context = build(where, read(values["command"], bare=True), _options(values))
-    _refuse_unreadable(context)
-    context = _with_model_path(context, values["model"])
-    answer = answer_of(context, goal)
-    if isinstance(answer, Impossible):
-        print(solution.conflict_output(context, goal, answer, values["format"]))
-        return FINDINGS
-    print(solution.output(context, goal, answer, values["format"], values["emit"], values["top"]))
-    return 0
-
-
-def _refuse_unreadable(context: Context) -> None:
-    """Pins that the release's parser would refuse are a wrong request."""
-    from solver.check import reading_findings
-
-    refused = [p for p in context.problems if p.refuses and p.flag != "model_path"]
-    if refused:
-        found = reading_findings(context.store, context.resolver.program, refused)
-        raise RequestError(found[0].message if found else f"{refused[0].given}: {refused[0].kind}")
-
-
-def _with_model_path(context: Context, model: str | None) -> Context:
-    """The launch needs a model path: the one given, else the catalogue entry's hub id, else what `--model` said."""
-    facts = context.facts
-    if "model_path" in facts.given:
-        return context
-    entry = context.index.models.get(str(facts.model.get("id")))
-    path = model if model and os.path.isdir(model) else entry.hub_ids[0] if entry and entry.hub_ids else model
-    if path is None:
-        return context
-    return msgspec.structs.replace(
-        context, facts=msgspec.structs.replace(facts, given={"model_path": path, **facts.given})
-    )
-
-
 def estimate(values: dict[str, Any]) -> int:
     """The figures of a launch with their ranges and inputs: latency, round trips, memory."""
     from solver.figures import estimate_lines, figures_of
     from solver.render.data import dumps
     from solver.render.solution import figures
 
-    options = _options(values)
+    options = options_of(values)
     if values["batch"] is not None:
         return estimate_lines(store(), values["batch"], options)
     context = build(store(), read(values["command"], bare=True), options)
@@ -166,7 +119,7 @@ def graph(values: dict[str, Any]) -> int:
     from solver.render.data import dumps
     from solver.render.explanation import flag_id
 
-    context = build(store(), read(values["command"], bare=True), _options(values))
+    context = build(store(), read(values["command"], bare=True), options_of(values))
     around = values["around"]
     centre = flag_id(context.resolver.program, context.index, around) if around is not None else None
     if around is not None and centre is None:
@@ -196,7 +149,7 @@ def launch(values: dict[str, Any]) -> int:
     """Validate a launch, print what is handed over, and become it (argv, never a shell)."""
     from solver.handoff.start import become
 
-    context = build(store(), read(values["command"]), _options(values))
+    context = build(store(), read(values["command"]), options_of(values))
     result = check_context(context)
     _print_result(context, result, "text")
     if result.verdict == "invalid" and not values["force"]:

@@ -40,6 +40,11 @@ def generated(seed: int) -> Model:
     for name in numbers:
         amount = Lazy((name, base[0]), lambda v, n=name: v[n] + (v[base[0]] or 0))  # type: ignore[misc]  # bound per loop
         levels.append(Level(name, amounts=(amount,), slack=dice.choice([None, 0.1, 1.0])))
+        if booleans and dice.random() < 0.5:  # something is decided between two looks at the same inputs
+            levels.append(Level(f"between {name}", tuple(dice.sample(booleans, 1))))
+            less = Lazy(amount.inputs, lambda v, a=amount: -a.run(v))  # type: ignore[misc]
+            levels.append(Level(f"most {name}", amounts=(less,), slack=dice.choice([None, 0.5]), maximised=True))
+            levels.append(Level(f"again {name}", amounts=(amount,)))
     return Model(variables, tuple(base), definitions, tuple(bans), tuple(levels), {})
 
 
@@ -77,7 +82,7 @@ def brute_force(model: Model) -> Any:
             return None
         best = min(cost(level, v) for v in found)
         costs.append(best)
-        allowed = best if level.slack is None else best * (1 + level.slack)
+        allowed = best + abs(best) * (level.slack or 0)
         found = [v for v in found if cost(level, v) <= allowed + 1e-6]
     return ({n: found[0][n] for n in model.base}, tuple(costs)) if found else None
 

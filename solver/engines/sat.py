@@ -6,7 +6,7 @@ clause per row, a junction the usual clauses. `optimum` asks the questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -21,8 +21,14 @@ PAIRWISE = 6
 class SatEngine:
     """One model in one incremental solver. Hard parts that can be dropped hang on selectors."""
 
-    def __init__(self, model: Model, soft: Mapping[str, tuple[str, Any]] | None = None) -> None:
-        """`soft`: name of a demand -> (base variable, value) that holds only when assumed; bans become demands too."""
+    def __init__(
+        self,
+        model: Model,
+        soft: Mapping[str, tuple[str, Any]] | None = None,
+        soft_bans: Container[str] | None = None,
+    ) -> None:
+        """`soft`: name of a demand -> (base variable, value) that holds only when assumed. Bans become demands too: all
+        of them, or those of the rules named in `soft_bans`."""
         self.model = model
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
@@ -39,7 +45,7 @@ class SatEngine:
             if name in wanted:
                 self._introduce(name)
                 self._define(definition)
-        self._demand_all(soft)
+        self._demand_all(soft, soft_bans)
 
     # ------------------------------------------------------------ encoding
 
@@ -97,11 +103,11 @@ class SatEngine:
             self._add([-literal * sign, out * sign])
         self._add([-out * sign, *(literal * sign for literal in inputs)])
 
-    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None) -> None:
+    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None, soft_bans: Container[str] | None) -> None:
         self._lazy: list[tuple[Lazy, int | None]] = []
         for ban in self.model.bans:
             selector = None
-            if soft is not None:
+            if soft is not None and (soft_bans is None or ban.rule in soft_bans):
                 key = f"rule:{ban.rule}"
                 selector = self.selectors.setdefault(key, 0) or self._new()
                 self.selectors[key] = selector
