@@ -13,8 +13,8 @@ from solver.words import figure, listed, say
 
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")
 """The choices that span the trade-off."""
-DECIDING_LEVELS = 2
-"""Counting levels (warnings, losses) that every point of the trade-off has to keep."""
+DECIDING_LEVELS = 3
+"""Levels (memory, warnings, losses) that every point of the trade-off has to keep."""
 
 
 def reasons_of(

@@ -68,7 +68,7 @@ def _contexts(where: Any, values: dict[str, Any]) -> tuple[Context, dict[str, An
 def _readable(context: Context, model: str | None) -> Context:
     """Pins that the release's parser would refuse are a wrong request; a launch needs a model path."""
     _refuse_unreadable(context)
-    return _with_model_path(context, model)
+    return with_model_path(context, model)
 
 
 def _bans(context: Context, texts: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
@@ -99,7 +99,7 @@ def _refuse_unreadable(context: Context) -> None:
         raise RequestError(found[0].message if found else f"{refused[0].given}: {refused[0].kind}")
 
 
-def _with_model_path(context: Context, model: str | None) -> Context:
+def with_model_path(context: Context, model: str | None) -> Context:
     """The launch needs a model path: the one given, else the catalogue entry's hub id, else what `--model` said."""
     facts = context.facts
     if "model_path" in facts.given:
