@@ -88,8 +88,8 @@ def _explained(context: Context, goal: Goal, soft_bans: set[str] | None) -> Impo
         core = smallest(engine, engine.selectors)
         rules = tuple(n.removeprefix("rule:") for n in core if n.startswith("rule:"))
         members = _members(context, problem, tuple(n for n in core if not n.startswith("rule:")), rules)
-        corrections = _corrections(engine, tuple(soft))
-    repairs = [r for c in corrections[: 2 * MOST_REPAIRS] if (r := _repair(context, goal, c))]
+        ways = corrections(engine, tuple(soft))
+    repairs = [r for c in ways[: 2 * MOST_REPAIRS] if (r := _repair(context, goal, c))]
     return Impossible(members, _ranked([*repairs, *_elsewhere(context, goal)]))
 
 
@@ -195,7 +195,7 @@ def _kept_defaults(context: Context, problem: Problem, rules: tuple[str, ...]) -
 # ------------------------------------------------------------------- repairs
 
 
-def _corrections(engine: SatEngine, soft: tuple[str, ...]) -> list[tuple[str, ...]]:
+def corrections(engine: SatEngine, soft: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The smallest sets of pins without which the rest holds together, small ones first."""
     rules = [lit for name, lit in engine.selectors.items() if name.startswith("rule:")]
     found: list[tuple[str, ...]] = []

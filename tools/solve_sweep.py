@@ -42,11 +42,11 @@ MACHINES = (
 )  # fmt: skip
 PINS = (
     "", "", "", "--tp 8", "--tp 4", "--tp 2", "--tp 4 --pp-size 2", "--disable-radix-cache", "--page-size 64",
-    "--attention-backend triton", "--attention-backend flashinfer", "--kv-cache-dtype fp8_e4m3", "--tp 3", "--dp-size 2",
-    "--speculative-algorithm NEXTN", "--speculative-algorithm NEXTN --tp 8", "--max-running-requests 16",
-    "--mem-fraction-static 0.8", "--disable-cuda-graph", "--chunked-prefill-size 4096", "--tp 8 --ep-size 8",
-    "--enable-mixed-chunk", "--speculative-algorithm NEXTN --mamba-scheduler-strategy no_buffer",
-    "--moe-runner-backend triton",
+    "--attention-backend triton", "--attention-backend flashinfer", "--kv-cache-dtype fp8_e4m3", "--tp 3",
+    "--dp-size 2", "--speculative-algorithm NEXTN", "--speculative-algorithm NEXTN --tp 8",
+    "--max-running-requests 16", "--mem-fraction-static 0.8", "--disable-cuda-graph", "--chunked-prefill-size 4096",
+    "--tp 8 --ep-size 8", "--enable-mixed-chunk",
+    "--speculative-algorithm NEXTN --mamba-scheduler-strategy no_buffer", "--moe-runner-backend triton",
 )  # fmt: skip
 """Pins as people give them; some cannot be kept everywhere."""
 
