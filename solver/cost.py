@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from solver.acceptance import Acceptance
-from solver.collectives import collect, find_link
+from solver.collectives import CENTRAL, collect, find_link
 from solver.constants import Costs
 from solver.passes import PICKS, AllReduce, Call, Clock, Prepared, Setting, calls_of, draft_calls, gather
 from solver.traffic import read_traffic
@@ -135,6 +135,13 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
     gap = () if known else ("acceptance",)
     times = (mid.token(central), low.token(best), high.token(worst))
     return Estimate(*times, UNIT_TIME, inputs, known, gap)
+
+
+def token_us(prepared: Prepared, setting: Setting, accept: Accepted = None) -> float | None:
+    """The central value of `token_latency`, None where it is not known: what a search asks for hundreds of times."""
+    _, central, _, known = accepted_range(setting, accept)
+    parts = gather(prepared, setting)
+    return Clock(prepared, setting, parts, CENTRAL).token(central) if known and not parts.missing else None
 
 
 def throughput(prepared: Prepared, setting: Setting, accept: Accepted = None) -> Estimate:

@@ -183,6 +183,7 @@ class _Layout:
         self._prepared: Any = None
         self._accepted: dict[int, Any] = {}
         self._kept: dict[Any, Any] = {}
+        self._settings: dict[tuple[Any, ...], Any] = {}
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
@@ -199,8 +200,23 @@ class _Layout:
             return accepted if isinstance(accepted, float | None) else accepted.value
         if name == "draft_latency_ratio":
             return self._ratio(arguments)
-        estimate = self.estimate(name, arguments)
-        return estimate.value if estimate.known else None
+        if name == "pcie_roundtrips_per_token":
+            estimate = self.estimate(name, arguments)
+            return estimate.value if estimate.known else None
+        us = self.central(arguments)
+        if name == "throughput":
+            return self.setting(arguments).concurrency * 1e6 / us if us else None
+        return us
+
+    def central(self, arguments: dict[str, Any]) -> float | None:
+        """The time per token without its range."""
+        from solver.cost import token_us
+
+        setting = self.setting(arguments)
+        if setting not in self._kept:
+            self._kept[setting] = token_us(self.prepared(), setting, self.accepted(setting.draft_steps))
+        found: float | None = self._kept[setting]
+        return found
 
     def estimate(self, name: str, arguments: dict[str, Any]) -> Any:
         """The full `Estimate` of a metric, with range and inputs."""
@@ -216,12 +232,15 @@ class _Layout:
 
     def setting(self, arguments: dict[str, Any]) -> Any:
         """The cost model's layout record."""
-        from solver.cost import Setting
-        from solver.memory import BYTES, resolved_kv_dtype
+        key = tuple(arguments.values())
+        if key not in self._settings:
+            from solver.cost import Setting
+            from solver.memory import BYTES, resolved_kv_dtype
 
-        values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
-        width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
-        return Setting(**values, kv_dtype_bytes=width)
+            values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
+            width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
+            self._settings[key] = Setting(**values, kv_dtype_bytes=width)
+        return self._settings[key]
 
     def prepared(self) -> Any:
         if self._prepared is None:

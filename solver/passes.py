@@ -87,10 +87,15 @@ class Prepared(msgspec.Struct, frozen=True):
     sm: int | None
     release: str | None
     missing: tuple[str, ...]
+    found: dict[tuple[str, str, str], Kernel | None] = {}
+    """Kernel lines already looked for."""
 
     def kernel(self, op: Operation, name: str, form: str) -> Kernel | None:
         """The measured line of a kernel here."""
-        return find_kernel(self.costs.kernels, op, name, form, self.gpu, self.sm, self.release)
+        key = (op, name, form)
+        if key not in self.found:
+            self.found[key] = find_kernel(self.costs.kernels, op, name, form, self.gpu, self.sm, self.release)
+        return self.found[key]
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ clause per row, a junction the usual clauses. `optimum` asks the questions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping
 from itertools import combinations
 from typing import Any
@@ -34,6 +35,7 @@ class SatEngine:
         self._literals: dict[str, dict[Any, int]] = {}
         self._readers: dict[str, list[tuple[int, Any]]] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
+        self._counters: dict[tuple[str, ...], list[int]] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
         wanted = (
@@ -194,16 +196,29 @@ class SatEngine:
         return tuple(self._solver.get_core() or ())
 
     def bound(self, level: Level, limit: float) -> int:
-        """A literal under which the level costs at most `limit`."""
-        guard = self._new()
-        weights = self._weights(level)
-        limit -= level.constant
-        _at_most(self, guard, weights, limit)
-        return guard
+        """A literal under which the level's counts cost at most `limit`."""
+        most = math.floor(limit - level.constant + 1e-9)
+        if most < 0 or most >= len(level.counts):
+            guard = self._new()
+            self._add([-guard] if most < 0 else [guard])
+            return guard
+        outputs = self._counters.get(level.counts, [])
+        if most >= len(outputs):
+            outputs = self._counters[level.counts] = self._counter(level.counts, most + 1)
+        return -outputs[most]
 
-    def _weights(self, level: Level) -> list[list[tuple[int, float]]]:
-        """Groups of which exactly one literal is true, with its cost."""
-        return [[(self.literal(name, True), 1.0), (self.literal(name, False), 0.0)] for name in level.counts]
+    def _counter(self, names: tuple[str, ...], most: int) -> list[int]:
+        """Literals that are true when more than 0, 1, … of the named variables are: a sequential counter."""
+        outputs: list[int] = []
+        for name in names:
+            literal = self.literal(name, True)
+            following = [self._new() for _ in range(min(len(outputs) + 1, most))]
+            for place, out in enumerate(following):
+                if place < len(outputs):
+                    self._add([-outputs[place], out])
+                self._add([-literal, out] if place == 0 else [-literal, -outputs[place - 1], out])
+            outputs = following
+        return outputs
 
     def close(self) -> None:
         """Free the solver."""
@@ -214,28 +229,6 @@ class SatEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _at_most(engine: SatEngine, guard: int, groups: list[list[tuple[int, float]]], limit: float) -> None:
-    """Under `guard`, the costs of the groups add up to at most `limit`: a decision diagram over the partial sums."""
-    if not groups and limit < -1e-9:
-        engine._add([-guard])
-    layer: dict[float, int] = {0.0: guard}
-    remaining = [min(c for _, c in group) for group in groups]
-    for number, group in enumerate(groups):
-        rest = sum(remaining[number + 1 :])
-        following: dict[float, int] = {}
-        for total, node in layer.items():
-            for literal, weight in group:
-                reached = round(total + weight, 9)
-                if reached + rest > limit + 1e-9:
-                    engine._add([-node, -literal])
-                    continue
-                if number + 1 < len(groups):
-                    target = following.get(reached) or engine._new()
-                    following[reached] = target
-                    engine._add([-node, -literal, target])
-        layer = following
 
 
 def value_key(value: Any) -> Any:
