@@ -171,7 +171,7 @@ def main() -> int:
     print(f"{options.times} times the knowledge takes {big_s / small_s:.1f} times as long")
     model = problem_of(context, goal).model
     try:
-        peer_s, peer_costs = median(lambda: peer(model), options.runs)
+        peer_s, (_, peer_costs) = median(lambda: peer(model), options.runs)
     except ModuleNotFoundError:
         print("CP-SAT is not installed (pip install ortools)")
     else:
