@@ -1,7 +1,8 @@
 """Hundreds of solve problems -> what is wrong with any answer, and the launches for the releases' own argument code.
 
 usage: python tools/solve_sweep.py solve [--count N] [--seed N] [--only TEXT] --out ANSWERS.jsonl
-       python tools/differential.py run --harness … --envs … --models … --in ANSWERS.jsonl --out VERDICTS.jsonl
+       python tools/solve_sweep.py launches ANSWERS.jsonl --models DIR > LAUNCHES.jsonl      # what an oracle can judge
+       python tools/differential.py run --harness … --envs … --models … --in LAUNCHES.jsonl --out VERDICTS.jsonl
        python tools/solve_sweep.py keep ANSWERS.jsonl VERDICTS.jsonl    # into tests/oracle/solved.jsonl
 
 A problem is a model, a machine, a release, a goal and pins. Of an answer it is checked: no error of our own check, room
@@ -154,6 +155,14 @@ def solves(context: Context, question: Question, without: set[str]) -> bool:
     return isinstance(solve(trial, question.goal), Solution)
 
 
+def launches(store: Store, answers: Path, models: Path) -> Iterator[str]:
+    """The answers whose checkpoint has a folder (org--name), in the words of tools/differential.py."""
+    for row in read(answers):
+        hubs = store.index.models[row["model"]].hub_ids
+        if row["outcome"] == "solved" and any((models / h.replace("/", "--")).is_dir() for h in hubs):
+            yield json.dumps({k: row[k] for k in ("id", "release", "model", "hardware", "args", "env")})
+
+
 def kept(answers: Path, verdicts: Path) -> int:
     """Answers with the releases' verdicts into the committed file; the number that a release refused."""
     said = {r["id"]: r for r in read(verdicts)}
@@ -179,6 +188,9 @@ def main() -> int:
     solving.add_argument("--seed", type=int, default=1)
     solving.add_argument("--only", default="", help="problems whose id contains this")
     solving.add_argument("--out", type=Path, required=True)
+    listing = verbs.add_parser("launches")
+    listing.add_argument("answers", type=Path)
+    listing.add_argument("--models", type=Path, required=True)
     keeping = verbs.add_parser("keep")
     keeping.add_argument("answers", type=Path)
     keeping.add_argument("verdicts", type=Path)
@@ -186,6 +198,9 @@ def main() -> int:
     if options.verb == "keep":
         return int(kept(options.answers, options.verdicts) > 0)
     store = Store(default_root())
+    if options.verb == "launches":
+        print("\n".join(launches(store, options.answers, options.models)))
+        return 0
     wrong = 0
     with options.out.open("w", encoding="utf-8") as out:
         for question in questions(store, options.count, options.seed):

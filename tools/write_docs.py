@@ -19,7 +19,9 @@ from solver.cli import main as flagwise
 from solver.render.data import dumps, json_schema
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/architecture.md", "docs/rule-format.md", "docs/add-a-rule.md", "docs/json.md")
+PAGES = (
+    "README.md", "docs/architecture.md", "docs/rule-format.md", "docs/add-a-rule.md", "docs/json.md", "docs/solve.md",
+)  # fmt: skip
 SCHEMA = ROOT / "docs" / "result.schema.json"
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.M | re.S)
 CUT = "[...]"
