@@ -13,7 +13,7 @@ from solver.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tools"))
-from solve_sweep import RELEASES, Question, answered  # a tool, not a module of the package
+from solve_sweep import RELEASES, Question, answered  # noqa: E402  # a tool, not a module of the package
 
 ROWS = [json.loads(line) for line in (ROOT / "tests" / "oracle" / "solved.jsonl").read_text("utf-8").splitlines()]
 SAMPLE = ROWS[:: max(1, len(ROWS) // 24)]
