@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from solver.conflict import MOST_DROPPED, corrections, minimal, smallest
+from solver.conflict import minimal, smallest
 from solver.constraints import Ban, Definition, Lazy, Model, Variable, evaluate
 from solver.engines.sat import SatEngine
+from solver.repairs import MOST_DROPPED, corrections
 
 CHUNKS = 20
 EACH = 50

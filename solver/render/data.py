@@ -10,10 +10,11 @@ import msgspec
 from solver import __version__
 from solver.check import Resolved, Result, spelling
 from solver.compiled import Program
-from solver.conflict import Impossible, Member, Repair
+from solver.conflict import Impossible, Member
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
 from solver.records import Finding, Fix, Severity, Source, Stage, Status
+from solver.repairs import Repair
 from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"
