@@ -184,7 +184,8 @@ def load(folder: Path | str) -> Knowledge:
 
 def _goals(engine: Path) -> dict[str, Goal]:
     """The goals with the levels and levers that they name."""
-    levels = {level["id"]: level for level in read_yaml(engine / "levels.yaml") or ()}
+    path = engine / "levels.yaml"
+    levels = {level["id"]: level for level in (read_yaml(path) if path.exists() else None) or ()}
     groups: dict[str, list[str]] = {}
     for lever in _records(Lever, engine / "levers.yaml"):
         groups.setdefault(lever.group, []).append(lever.name)
