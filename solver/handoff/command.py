@@ -12,6 +12,8 @@ from solver.records import FlagForm
 DEFAULT_PREFIX = ("python", "-m", "sglang.launch_server")
 FIRST = ("model_path", "tp_size", "pp_size", "dp_size", "ep_size")
 """Flags that a reader looks for first; the rest follows by name."""
+DEPRECATED_SWITCHES = ("DeprecatedStoreTrueAction", "DeprecatedStoreConstAction")
+"""Switches that still work and warn."""
 
 
 def argv_of(
@@ -33,7 +35,7 @@ def ordered(given: Mapping[str, Any]) -> list[str]:
 def flag_words(form: FlagForm, value: Any) -> list[str]:
     """One flag as argv words; nothing for a switch that is off."""
     name = next((s for s in form.spellings if s.startswith("--") and not s.startswith("--no-")), form.spellings[0])
-    if form.action in ("store_true", "store_false", "store_const"):
+    if form.action in ("store_true", "store_false", "store_const", *DEPRECATED_SWITCHES):
         return [name] if value == form.const else []
     if form.action == "BooleanOptionalAction":
         return [name if value else f"--no-{name.removeprefix('--')}"]
