@@ -17,5 +17,5 @@ def test_each_switch_is_written_as_the_release_reads_it(store: Store, release: s
     assert len(switches) > 50
     words = [w for name, value in switches.items() for w in flag_words(flags[name], value)]
     assert [w for w in words if not w.startswith("--")] == []
-    context = build(store, read_argv(words), Options(None, None, release))
+    context = build(store, read_argv(["--model-path", "x", *words]), Options(None, None, release))
     assert [p.given for p in context.problems if p.refuses] == []
