@@ -248,9 +248,11 @@ class _Layout:
             from solver.cost import prepare
 
             data = self.index.data
-            links = [v for k, v in data.items() if k.startswith("links/")]
+            gpu, sm = self.facts.hardware.get("gpu"), self.facts.hardware.get("sm")
+            links = [v for k, v in data.items() if k.startswith("links/") and gpu in v["gpus"]]
             acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
-            costs = load_costs(data["sglang/costs"], data["sglang/kernels"], links, acceptance)
+            kernels = [k for k in data["sglang/kernels"] if gpu in k.get("gpus", ()) or sm in k.get("sm", ())]
+            costs = load_costs(data["sglang/costs"], kernels, links, acceptance)  # of this machine: quicker to convert
             self._prepared = prepare(self.facts.model, self.facts.hardware, costs, self.program.release)
         return self._prepared
 
