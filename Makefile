@@ -27,9 +27,10 @@ test: setup  ## Lint, types, tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto
 
-bench: setup  ## Whole-process times as ratios to an empty Python
+bench: setup  ## Whole-process times as ratios to an empty Python; solving at ten times the knowledge
 	$(BIN)/python -m compileall -q solver knowledge
 	$(BIN)/python benchmarks/whole_process.py
+	$(BIN)/python benchmarks/scale.py
 
 wheel: setup  ## Build the wheel and try it outside the checkout
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -8,6 +8,7 @@ from solver.conflict import Impossible, explain
 from solver.context import Context
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
+from solver.goals import Goal
 from solver.reasons import reasons_of, trade_off
 from solver.release import refuse_without_rules
 from solver.solve import (
@@ -17,6 +18,7 @@ from solver.solve import (
     errors_in,
     metrics_of,
     problem_of,
+    with_kept,
     written_out,
 )
 
@@ -25,7 +27,7 @@ class Disagreement(RuntimeError):
     """Solver and validator disagree about a launch: a fault of flagwise, never of the request."""
 
 
-def solve(context: Context, goal: str) -> Solution | Impossible:
+def solve(context: Context, goal: str | Goal) -> Solution | Impossible:
     """Complete a request. Errors: RequestError when the model, the machine or the release is not known well enough."""
     refuse_without_rules(context.index, context.release)
     problem = problem_of(context, goal)
@@ -43,6 +45,7 @@ def solve(context: Context, goal: str) -> Solution | Impossible:
         reasons = reasons_of(problem, best, costs, chosen)
         alternatives = trade_off(problem, engine, best, costs)
     after = msgspec.structs.replace(context, facts=facts)
+    asked = with_kept(context.facts, problem.goal)
     return Solution(
         given=facts.given,
         env=facts.env,
@@ -50,7 +53,7 @@ def solve(context: Context, goal: str) -> Solution | Impossible:
         result=result,
         levels=problem.model.levels,
         costs=costs,
-        before=metrics_of(context, checked(context, context.facts)),
+        before=metrics_of(context, checked(context, asked)),
         after=metrics_of(after, result),
         reasons=reasons,
         alternatives=alternatives,

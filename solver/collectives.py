@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from packaging.specifiers import SpecifierSet
@@ -68,14 +69,15 @@ class Link(Strict, frozen=True):
 
 
 class Algorithm(Strict, frozen=True):
-    """Where a release takes an all-reduce path, and how many transfer steps it has.
+    """Where a release takes a path, and how many transfer steps it has.
 
-    `steps`: ring is 2(n-1); one_shot 1; shots 1 below the byte limit of `one_shot_below` ([GPUs, bytes] pairs) and 2
-    from there on. Outside `gpus`, `links`, `max_bytes` or CUDA graphs the engine uses NCCL.
+    `steps`: ring is 2(n-1); half_ring n-1; one_shot 1; shots 1 below the byte limit of `one_shot_below` ([GPUs, bytes]
+    pairs) and 2 from there on. `while_faster`: taken up to the size at which NCCL's measured line crosses its own.
+    Outside `gpus`, `links`, `max_bytes` or CUDA graphs the engine uses NCCL.
     """
 
     id: str
-    steps: Literal["ring", "one_shot", "shots"]
+    steps: Literal["ring", "half_ring", "one_shot", "shots"]
     sources: tuple[Source, ...]
     versions: str = ""
     sm: tuple[int, ...] = ()
@@ -83,6 +85,7 @@ class Algorithm(Strict, frozen=True):
     max_gpus_without_nvlink: int | None = None
     max_bytes: int | None = None
     needs_cuda_graph: bool = False
+    while_faster: bool = False
     one_shot_below: tuple[tuple[int, int], ...] = ()
     note: str | None = None
 
@@ -102,6 +105,8 @@ class Algorithm(Strict, frozen=True):
             return 0
         if self.steps == "ring":
             return 2 * (gpus - 1)
+        if self.steps == "half_ring":
+            return gpus - 1
         if self.steps == "one_shot":
             return 1
         return 1 if any(n == gpus and size < limit for n, limit in self.one_shot_below) else 2
@@ -118,9 +123,14 @@ class Collectives(Strict, frozen=True):
     def path(self, wanted: str, gpus: int, size: float, cuda_graph: bool) -> Algorithm:
         """The path that really carries the message; KeyError names an algorithm that no data file knows."""
         algorithm = self.algorithms[wanted]
-        return algorithm if algorithm.takes(gpus, size, self.nvlink, cuda_graph) else self.algorithms[FALLBACK]
+        taken = algorithm.takes(gpus, size, self.nvlink, cuda_graph)
+        if taken and algorithm.while_faster:
+            own, other = (self.lines.get((name, gpus)) for name in (algorithm.id, FALLBACK))
+            taken = not own or not other or own[CENTRAL].at(size) <= other[CENTRAL].at(size)
+        return algorithm if taken else self.algorithms[FALLBACK]
 
 
+@lru_cache(maxsize=256)
 def in_range(versions: str, release: str | None) -> bool:
     """Whether a release (none means the newest) lies in a range such as ">=0.5.12"; an empty range holds all."""
     if not versions:

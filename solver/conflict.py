@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Any
 
 import msgspec
 
 from solver.check import spelling
-from solver.context import Context, resolver_for
+from solver.context import Context
 from solver.decisions import mentioned
 from solver.engines.sat import SatEngine
 from solver.facts import typed_env
-from solver.goals import find_goal
+from solver.goals import Goal, ban_name, unguarded
 from solver.records import Fact
-from solver.solve import Problem, best_of, checked, choices_of, completed, errors_in, metrics_of, problem_of, without
+from solver.repairs import MOST_REPAIRS, Repair, corrections, elsewhere, ranked, repaired
+from solver.solve import Problem, best_of, choices_of, goal_of, problem_of, without
 from solver.symbolic import Choice
 from solver.words import say
-
-MOST_DROPPED = 3
-"""Repairs change at most so many things."""
-MOST_REPAIRS = 6
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -32,19 +28,6 @@ class Member(msgspec.Struct, frozen=True):
     rule: str | None = None
 
 
-class Repair(msgspec.Struct, frozen=True):
-    """One way out: what changes, the launch it leads to and its metrics."""
-
-    changes: tuple[str, ...]
-    given: dict[str, Any]
-    env: dict[str, str]
-    release: str
-    model: str | None
-    metrics: dict[str, Any]
-    costs: tuple[float, ...]
-    text: str | None = None
-
-
 class Impossible(msgspec.Struct, frozen=True):
     """The answer to a solve request that has none."""
 
@@ -52,29 +35,43 @@ class Impossible(msgspec.Struct, frozen=True):
     repairs: tuple[Repair, ...]
 
 
-def explain(context: Context, goal: str) -> Impossible:
-    """The smallest conflict of a request without solution, and its repairs in order of what they cost the goal."""
+def explain(context: Context, goal: str | Goal) -> Impossible:
+    """The smallest conflict of a request without solution, and its repairs in order of what they cost the goal.
+
+    Where it is the request's own guards and bans that leave nothing, they stand against the pins alone: the rules are
+    given. Otherwise each rule is a part of the conflict.
+    """
+    goal = goal_of(context, goal)
+    wishes = {guard["title"] for guard in goal["guards"] if guard.get("wish")} | set(
+        map(ban_name, goal.get("bans", ()))
+    )
+    if wishes and best_of(problem_of(context, unguarded(goal))):
+        return _explained(context, goal, wishes)
+    return _explained(context, unguarded(goal), None)
+
+
+def _explained(context: Context, goal: Goal, soft_bans: set[str] | None) -> Impossible:
     problem = problem_of(context, goal, free_pins=_pins(context, goal))
     soft = _soft(context, goal)
     if problem.model.fixed_violations:
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
-        return Impossible(members, _ranked(_elsewhere(context, goal)))
-    with SatEngine(problem.model, soft) as engine:
+        return Impossible(members, ranked(elsewhere(context, goal)))
+    with SatEngine(problem.model, soft, soft_bans) as engine:
         core = smallest(engine, engine.selectors)
         rules = tuple(n.removeprefix("rule:") for n in core if n.startswith("rule:"))
         members = _members(context, problem, tuple(n for n in core if not n.startswith("rule:")), rules)
-        corrections = _corrections(engine, tuple(soft))
-    repairs = [r for c in corrections[: 2 * MOST_REPAIRS] if (r := _repair(context, goal, c))]
-    return Impossible(members, _ranked([*repairs, *_elsewhere(context, goal)]))
+        ways = corrections(engine, tuple(soft))
+    repairs = [r for c in ways[: 2 * MOST_REPAIRS] if (r := repaired(context, goal, c))]
+    return Impossible(members, ranked([*repairs, *elsewhere(context, goal)]))
 
 
-def _pins(context: Context, goal: str) -> tuple[Choice, ...]:
+def _pins(context: Context, goal: Goal) -> tuple[Choice, ...]:
     """Each pin as something choosable, so that it can be kept, dropped or changed to what the solver could choose."""
     facts, program = context.facts, context.resolver.program
     keys = [f"flag.{n}" for n, v in facts.given.items() if n in program.flags and not isinstance(v, list | dict)]
     keys += [f"env.{n}" for n in facts.env if n in program.env]
     open_context = msgspec.structs.replace(context, facts=without(facts, keys))
-    free = {c.key: c.values for c in choices_of(open_context, find_goal(context.index.goals, goal)["levers"])[0]}
+    free = {c.key: c.values for c in choices_of(open_context, goal["levers"])[0]}
     found = []
     for key in keys:
         space, name = key.split(".", 1)
@@ -85,7 +82,7 @@ def _pins(context: Context, goal: str) -> tuple[Choice, ...]:
     return tuple(found)
 
 
-def _soft(context: Context, goal: str) -> dict[str, tuple[str, Any]]:
+def _soft(context: Context, goal: Goal) -> dict[str, tuple[str, Any]]:
     """Demands that may be dropped: each pin keeps its value."""
     return {f"pin:{c.key}": (c.key, c.values[0]) for c in _pins(context, goal)}
 
@@ -137,8 +134,13 @@ def _members(context: Context, problem: Problem, pins: tuple[str, ...], rules: t
         )
     used: dict[str, Fact] = {}
     texts = []
+    compiled_rules = {r.id: r for r in program.rules}
     for rule_id in rules:
-        compiled = next(r for r in program.rules if r.id == rule_id)
+        compiled = compiled_rules.get(rule_id)
+        if compiled is None:  # a guard or a ban
+            own = {guard["title"] for guard in problem.goal["guards"] if not guard.get("wish")}
+            texts.append(Member("goal" if rule_id in own else "you", rule_id))
+            continue
         for space, name in mentioned(compiled):
             if space in ("model", "hardware"):
                 used[f"{space}.{name}"] = Fact(f"{space}.{name}", problem.builder.state.get(space, name), "trait")
@@ -160,130 +162,3 @@ def _kept_defaults(context: Context, problem: Problem, rules: tuple[str, ...]) -
     levers = {lever["name"]: lever.get("gives_up") for lever in program.levers}
     kept = [c.name for c in problem.kept if c.name in looked_at and c.name not in context.facts.given]
     return [Member("default", f"{spelling(program, n)} is left out (with it, {levers[n]})") for n in kept]
-
-
-# ------------------------------------------------------------------- repairs
-
-
-def _corrections(engine: SatEngine, soft: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The smallest sets of pins without which the rest holds together, small ones first."""
-    rules = [lit for name, lit in engine.selectors.items() if name.startswith("rule:")]
-    found: list[tuple[str, ...]] = []
-    for size in range(1, MOST_DROPPED + 1):
-        for dropped in combinations(soft, size):
-            if any(set(f) <= set(dropped) for f in found):
-                continue
-            kept = [engine.selectors[n] for n in soft if n not in dropped]
-            if engine.solve([*rules, *kept]) is not None:
-                found.append(dropped)
-    return found
-
-
-def _repair(context: Context, goal: str, dropped: tuple[str, ...], add: dict[str, Any] | None = None) -> Repair | None:
-    keys = {name.split(":", 1)[1] for name in dropped}
-    given = {k: v for k, v in context.facts.given.items() if f"flag.{k}" not in keys} | (add or {})
-    env = {k: v for k, v in context.facts.env.items() if f"env.{k}" not in keys}
-    facts = msgspec.structs.replace(context.facts, given=given, env=env)
-    return _solved(context, msgspec.structs.replace(context, facts=facts), goal)
-
-
-def _solved(before: Context, context: Context, goal: str, change: str | None = None) -> Repair | None:
-    """The repaired launch, if it has a solution that the validator accepts."""
-    problem = problem_of(context, goal)
-    best = best_of(problem)
-    if best is None:
-        return None
-    facts = completed(problem, best[0])
-    result = checked(context, facts)
-    if errors_in(result):
-        return None
-    changes = _changes(before, context, facts.given, facts.env)
-    return Repair(
-        changes=((change,) if change else ()) + changes,
-        given=facts.given,
-        env=facts.env,
-        release=context.release,
-        model=context.model_name,
-        metrics=metrics_of(msgspec.structs.replace(context, facts=facts), result),
-        costs=best[1],
-    )
-
-
-def _changes(before: Context, after: Context, given: dict[str, Any], env: dict[str, str]) -> tuple[str, ...]:
-    """What happens to the pins: removed, changed, or (for what the solver never gives up unasked) added."""
-    program = after.resolver.program
-    lines = []
-    for name, value in before.facts.given.items():
-        if name not in given:
-            lines.append(f"drop {spelling(program, name)} {say(value)}".replace(" true", ""))
-        elif given[name] != value:
-            lines.append(f"change {spelling(program, name)} from {say(value)} to {say(given[name])}")
-    for name, text in before.facts.env.items():
-        if env.get(name) != text:
-            lines.append(f"drop {name}={text}" if name not in env else f"change {name} from {text} to {env[name]}")
-    given_up = {lever["name"] for lever in program.levers if lever.get("gives_up")}
-    lines += [f"add {spelling(program, n)}" for n in given if n in given_up and n not in before.facts.given]
-    return tuple(lines)
-
-
-def _ranked(repairs: Iterable[Repair]) -> tuple[Repair, ...]:
-    """Each way out once, by what it costs the goal."""
-    found: dict[tuple[str, ...], Repair] = {}
-    for repair in sorted(repairs, key=lambda r: (r.costs, len(r.changes), r.changes)):
-        found.setdefault(repair.changes, repair)
-    return tuple(found.values())[:MOST_REPAIRS]
-
-
-def _elsewhere(context: Context, goal: str) -> tuple[Repair, ...]:
-    """Repairs that keep every pin: giving something up, another checkpoint of the same model, another release."""
-    found = [*_given_up(context, goal), *_other_checkpoints(context, goal), *_other_releases(context, goal)]
-    return tuple(found)
-
-
-def _given_up(context: Context, goal: str) -> list[Repair]:
-    found = []
-    for choice in choices_of(context, find_goal(context.index.goals, goal)["levers"])[1]:
-        for value in choice.values[1:]:
-            repair = _repair(context, goal, (), {choice.name: value})
-            if repair:
-                found.append(repair)
-    return sorted(found, key=lambda r: (r.costs, r.changes))
-
-
-def _other_releases(context: Context, goal: str) -> list[Repair]:
-    """The nearest newer verified release in which the request has a solution."""
-    releases = [r.version for r in context.index.releases]
-    newer = releases[releases.index(context.release) + 1 :]
-    verified = {r.version for r in context.index.releases if r.verified}
-    for release in newer:
-        if release not in verified:
-            continue
-        resolver = resolver_for(context.store, release)
-        if any(name not in resolver.program.flags for name in context.facts.given):
-            continue
-        facts = msgspec.structs.replace(context.facts, release=release)
-        moved = msgspec.structs.replace(context, resolver=resolver, facts=facts, release=release)
-        repair = _solved(context, moved, goal, f"use SGLang {release}")
-        if repair:
-            return [repair]
-    return []
-
-
-def _other_checkpoints(context: Context, goal: str) -> list[Repair]:
-    """Other checkpoints of the same family in the catalogue."""
-    family = context.facts.model.get("family")
-    found = []
-    for entry in context.index.models.values():
-        if family is None or entry.family != family or entry.id == context.facts.model.get("id"):
-            continue
-        given = {k: v for k, v in context.facts.given.items() if k not in ("model_path", "quantization")}
-        if entry.hub_ids and "model_path" in context.facts.given:
-            given["model_path"] = entry.hub_ids[0]
-        traits = {"id": entry.id, "family": entry.family, **entry.traits}
-        facts = msgspec.structs.replace(context.facts, given=given, model=traits)
-        moved = msgspec.structs.replace(context, facts=facts, model_name=entry.id)
-        repair = _solved(context, moved, goal, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
-        if repair:
-            changes = tuple(c for c in repair.changes if "model-path" not in c)
-            found.append(msgspec.structs.replace(repair, changes=changes))
-    return sorted(found, key=lambda r: (r.costs, r.changes))

@@ -10,6 +10,7 @@ import msgspec
 
 from solver.acceptance import Family
 from solver.collectives import Algorithm, Link, Pick
+from solver.kernels import Kernel
 from solver.records import Source, Strict
 
 
@@ -28,13 +29,12 @@ class Constant(Strict, frozen=True):
 
 
 class LayerCost(Strict, frozen=True):
-    """Overhead in us a layer for a MoE (or dense) kernel family; empty `kernel` or `sm` stand for the rest."""
+    """Overhead in us a layer beside that of the expert kernel; an empty `sm` stands for the rest."""
 
     value: float
     low: float
     high: float
     sources: tuple[Source, ...]
-    kernel: str = ""
     sm: tuple[int, ...] = ()
     note: str | None = None
 
@@ -50,11 +50,16 @@ class Costs(Strict, frozen=True):
     algorithms: tuple[Algorithm, ...]
     links: tuple[Link, ...] = ()
     acceptance: tuple[Family, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
 
 
-def load_costs(costs: Mapping[str, Any], links: Sequence[Any], acceptance: Sequence[Any]) -> Costs:
-    """Typed constants from the plain content of costs.yaml, links/ and acceptance/; ValidationError names a fault."""
-    return msgspec.convert({**costs, "links": list(links), "acceptance": list(acceptance)}, Costs)
+def load_costs(
+    costs: Mapping[str, Any], kernels: Sequence[Any], links: Sequence[Any], acceptance: Sequence[Any]
+) -> Costs:
+    """Typed constants from the plain content of costs.yaml, kernels.yaml, links/ and acceptance/; ValidationError names
+    a fault. Kernels of costs.yaml are written by hand and go first."""
+    every = [*costs.get("kernels", ()), *kernels]
+    return msgspec.convert({**costs, "kernels": every, "links": list(links), "acceptance": list(acceptance)}, Costs)
 
 
 def read_costs(root: Path) -> Costs:
@@ -65,13 +70,10 @@ def read_costs(root: Path) -> Costs:
         return [yaml.safe_load(path.read_text("utf-8")) for path in sorted((root / name).glob("*.yaml"))]
 
     constants = yaml.safe_load((root / "sglang" / "costs.yaml").read_text("utf-8"))
-    return load_costs(constants, folder("links"), folder("acceptance"))
+    kernels = yaml.safe_load((root / "sglang" / "kernels.yaml").read_text("utf-8"))
+    return load_costs(constants, kernels, folder("links"), folder("acceptance"))
 
 
-def layer_cost(layers: tuple[LayerCost, ...], kernel: str, sm: int | None) -> LayerCost | None:
-    """The entry of this kernel and SM, else of the kernel, else of the SM, else of neither."""
-    for wanted, with_sm in ((kernel, True), (kernel, False), ("", True), ("", False)):
-        for entry in layers:
-            if entry.kernel == wanted and (sm in entry.sm if with_sm else not entry.sm):
-                return entry
-    return None
+def layer_cost(layers: tuple[LayerCost, ...], sm: int | None) -> LayerCost | None:
+    """The entry of this SM, else the one for the rest."""
+    return next((e for e in layers if sm in e.sm), next((e for e in layers if not e.sm), None))

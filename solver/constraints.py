@@ -74,6 +74,13 @@ class Level(msgspec.Struct, frozen=True):
     """The amounts are true or false, and all false is likely: tried before the combinations are looked at."""
     figure: str | None = None
     """The name of the figure that the amount is, for words."""
+    maximised: bool = False
+    """The amount counts negatively, since large is good."""
+
+
+def allowed(level: Level, optimum: float) -> float:
+    """The most that a level may cost once its optimum is known."""
+    return optimum + abs(optimum) * (level.slack or 0.0)
 
 
 class Model(msgspec.Struct, frozen=True):

@@ -130,7 +130,9 @@ NAMES: dict[str, str] = {
     "pcie_roundtrips_per_token": "layout",
     "draft_latency_ratio": "layout",
     "accepted_tokens": "layout",
+    "throughput": "layout",
     "idle_gpus": "layout",
+    "gpus_used": "layout",
 }
 """Figure -> the formula whose arguments it takes."""
 
@@ -225,42 +227,64 @@ class _Layout:
         self._prepared: Any = None
         self._accepted: dict[int, Any] = {}
         self._kept: dict[Any, Any] = {}
+        self._settings: dict[tuple[Any, ...], Any] = {}
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
         missing = missing or _unsized(self.facts, arguments)
         if missing:
             return Unknown(missing)
+        used = arguments["tp"] * arguments["pp"] * arguments["dp"]
+        if name == "gpus_used":
+            return used
         if name == "idle_gpus":
-            used = arguments["tp"] * arguments["pp"] * arguments["dp"]
             return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
         if name == "accepted_tokens":
             accepted = self.accepted(arguments["draft_steps"]) if arguments["draft_steps"] else 1.0
             return accepted if isinstance(accepted, float | None) else accepted.value
         if name == "draft_latency_ratio":
             return self._ratio(arguments)
-        estimate = self.estimate(name, arguments)
-        return estimate.value if estimate.known else None
+        if name == "pcie_roundtrips_per_token":
+            estimate = self.estimate(name, arguments)
+            return estimate.value if estimate.known else None
+        us = self.central(arguments)
+        if name == "throughput":
+            return self.setting(arguments).concurrency * 1e6 / us if us else None
+        return us
+
+    def central(self, arguments: dict[str, Any]) -> float | None:
+        """The time per token without its range."""
+        from solver.cost import token_us
+
+        setting = self.setting(arguments)
+        if setting not in self._kept:
+            self._kept[setting] = token_us(self.prepared(), setting, self.accepted(setting.draft_steps))
+        found: float | None = self._kept[setting]
+        return found
 
     def estimate(self, name: str, arguments: dict[str, Any]) -> Any:
         """The full `Estimate` of a metric, with range and inputs."""
-        from solver.cost import round_trips, token_latency
+        from solver import cost
 
+        formulas = {"token_latency_us": cost.token_latency, "throughput": cost.throughput}
         setting = self.setting(arguments)
         key = (name, setting)
         if key not in self._kept:
-            formula = token_latency if name == "token_latency_us" else round_trips
+            formula = formulas.get(name, cost.round_trips)
             self._kept[key] = formula(self.prepared(), setting, self.accepted(setting.draft_steps))
         return self._kept[key]
 
     def setting(self, arguments: dict[str, Any]) -> Any:
         """The cost model's layout record."""
-        from solver.cost import Setting
-        from solver.memory import BYTES, resolved_kv_dtype
+        key = tuple(arguments.values())
+        if key not in self._settings:
+            from solver.cost import Setting
+            from solver.memory import BYTES, resolved_kv_dtype
 
-        values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
-        width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
-        return Setting(**values, kv_dtype_bytes=width)
+            values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
+            width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
+            self._settings[key] = Setting(**values, kv_dtype_bytes=width)
+        return self._settings[key]
 
     def prepared(self) -> Any:
         if self._prepared is None:
@@ -268,9 +292,11 @@ class _Layout:
             from solver.cost import prepare
 
             data = self.index.data
-            links = [v for k, v in data.items() if k.startswith("links/")]
+            gpu, sm = self.facts.hardware.get("gpu"), self.facts.hardware.get("sm")
+            links = [v for k, v in data.items() if k.startswith("links/") and gpu in v["gpus"]]
             acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
-            costs = load_costs(data["sglang/costs"], links, acceptance)
+            kernels = [k for k in data["sglang/kernels"] if gpu in k.get("gpus", ()) or sm in k.get("sm", ())]
+            costs = load_costs(data["sglang/costs"], kernels, links, acceptance)  # of this machine: quicker to convert
             self._prepared = prepare(self.facts.model, self.facts.hardware, costs, self.program.release)
         return self._prepared
 

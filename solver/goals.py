@@ -1,46 +1,111 @@
-"""A goal's levels (data) + a model being built -> objective levels over its variables."""
+"""A goal (data) and a request's wishes + a model being built -> guards and objective levels over its variables.
+
+A goal is a dict as knowledge/sglang/goals gives it. Wishes change it: other metrics (`minimised`), other guards
+(`guarded`), values that must not be (`bans`), a starting command to stay near (`keep`).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from solver.constraints import Lazy, Level
 from solver.errors import RequestError
 from solver.symbolic import Builder
-from solver.variables import Var
+from solver.variables import Var, lazily
+from solver.words import listed, say
+
+Goal = dict[str, Any]
+Counted = tuple[list[str], float]
+"""Variables that count when true, and what counts whatever is chosen."""
 
 
-def find_goal(goals: dict[str, Any], name: str) -> dict[str, Any]:
+def find_goal(goals: Mapping[str, Any], name: str) -> Goal:
     """A goal by id. Errors: RequestError with the goals there are."""
     if name not in goals:
         raise RequestError(f"unknown goal {name!r}; known are {', '.join(sorted(goals))}")
     return dict(goals[name])
 
 
-def levels_of(builder: Builder, goal: dict[str, Any]) -> tuple[Level, ...]:
+# -------------------------------------------------------------------- wishes
+
+
+def minimised(goal: Goal, names: Iterable[str], known: Mapping[str, Any]) -> Goal:
+    """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are."""
+    wanted = [dict(_metric(name, known)) for name in names]
+    if not wanted:
+        return goal
+    levels = list(goal["levels"])
+    first = next((i for i, level in enumerate(levels) if is_metric(level)), len(levels))
+    rest = [level for level in levels[first:] if not is_metric(level)]
+    return {**goal, "levels": [*levels[:first], *wanted, *rest]}
+
+
+def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
+    """The goal with guards `METRIC=SHARE` (how much worse than its best a metric may be) and `METRIC<=N`, `METRIC>=N`.
+
+    Errors: RequestError for anything else.
+    """
+    levels, guards = [dict(level) for level in goal["levels"]], list(goal["guards"])
+    for text in texts:
+        found = re.fullmatch(r"([\w-]+)\s*(<=|>=|=)\s*([0-9.]+)(%?)", text.strip())
+        if not found or (found[4] and found[2] != "="):
+            raise RequestError(f"guard {text!r}: expected METRIC<=NUMBER, METRIC>=NUMBER or METRIC=SHARE%")
+        level, number = _metric(found[1], known), float(found[3])
+        if found[2] == "=":
+            mine = next((o for o in levels if o.get("id") == level["id"]), None)
+            if mine is None:
+                names = [o["id"] for o in levels if is_metric(o)]
+                raise RequestError(f"guard {text!r}: {goal['id']} has no such metric, only {listed(names)}")
+            mine |= {"slack": number / 100 if found[4] else number, "title": f"{level['title']} (guard {text})"}
+        else:
+            worse = ">" if found[2] == "<=" else "<"
+            value = f"({level.get('amount') or level['maximise']})"
+            refuse = f"{value} is unset or {value} {worse} {found[3]}"
+            guards.append({"title": f"guard {text}", "refuse": refuse, "wish": True})
+    return {**goal, "levels": levels, "guards": guards}
+
+
+def is_metric(level: Mapping[str, Any]) -> bool:
+    """Whether a level is an amount rather than a count of things to avoid."""
+    return "amount" in level or "maximise" in level
+
+
+def _metric(name: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    if name not in known or not is_metric(known[name]):
+        names = sorted(n for n, level in known.items() if is_metric(level))
+        raise RequestError(f"unknown metric {name!r}; known are {', '.join(names)}")
+    found: Mapping[str, Any] = known[name]
+    return found
+
+
+# -------------------------------------------------------------------- levels
+
+
+def levels_of(builder: Builder, goal: Goal) -> tuple[Level, ...]:
     """The objective levels of a goal, in order, over the builder's final values."""
-    return tuple(_level(builder, spec) for spec in goal["levels"])
+    levels = [_level(builder, spec) for spec in goal["levels"]]
+    if goal.get("keep"):
+        first = next((i for i, spec in enumerate(goal["levels"]) if is_metric(spec)), len(levels))
+        levels.insert(first, _changes(builder, goal["keep"]))
+    return tuple(levels)
 
 
-def _level(builder: Builder, spec: dict[str, Any]) -> Level:
+def _level(builder: Builder, spec: Mapping[str, Any]) -> Level:
     counts: list[str] = []
-    amounts: list[Lazy] = []
     constant = 0.0
-    if spec.get("count") == "warnings":
-        counts = [name for name, _ in builder.warnings]
-        constant = float(len(builder.fixed_warnings))
-    if spec.get("count") in builder.nearness:
-        counts, constant = builder.nearness[spec["count"]]
-    if spec.get("count") == "given":
-        counts = [v.name for v in (builder.chosen(name) for name in builder.base) if v]
-    for text in (*spec.get("count_if", ()), *([spec["amount"]] if "amount" in spec else ())):
+    if "count" in spec:
+        count = COUNTS.get(spec["count"])
+        counts, constant = count(builder) if count else builder.nearness.get(spec["count"], ([], 0.0))
+    if is_metric(spec):
+        return _amount(builder, spec)
+    amounts: list[Lazy] = []
+    for text in spec.get("count_if", ()):
         value = builder.expression(text)
-        if type(value) is Var and "amount" not in spec:
-            value = builder.pool.truth(value)
-        if type(value) is Var and "amount" not in spec:
+        value = builder.pool.truth(value) if type(value) is Var else value
+        if type(value) is Var:
             counts.append(value.name)
-        elif type(value) is Var:
-            amounts.append(Lazy((value.name,), lambda values, name=value.name: values[name]))  # type: ignore[misc]
         elif type(value) is Lazy:
             amounts.append(value)
         else:
@@ -48,7 +113,83 @@ def _level(builder: Builder, spec: dict[str, Any]) -> Level:
     if counts and amounts:
         amounts += [Lazy((name,), lambda values, name=name: bool(values[name])) for name in counts]  # type: ignore[misc]
         counts = []
-    figure = spec["amount"].removeprefix("estimate.") if "amount" in spec else None
-    return Level(
-        spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, "amount" not in spec, figure
-    )
+    return Level(spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, claims=True)
+
+
+def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
+    """A metric: what is to be large counts negatively."""
+    text = spec.get("amount") or spec["maximise"]
+    sign = -1.0 if "maximise" in spec else 1.0
+    value = builder.expression(text)
+    amounts: tuple[Lazy, ...] = ()
+    if type(value) in (Var, Lazy):
+        amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else 0, value),)
+    constant = sign * value if isinstance(value, int | float) else 0.0
+    figure = text.removeprefix("estimate.") if text.startswith("estimate.") else spec["title"]
+    return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
+
+
+def _warnings(builder: Builder) -> Counted:
+    return [name for name, _ in builder.warnings], float(len(builder.fixed_warnings))
+
+
+def _quality(builder: Builder) -> Counted:
+    fixed = sum(rule.stage == "quality" for rule in builder.fixed_warnings)
+    return [name for name, rule in builder.warnings if rule.stage == "quality"], float(fixed)
+
+
+def _given(builder: Builder) -> Counted:
+    return [v.name for v in (builder.chosen(name) for name in builder.base) if v], 0.0
+
+
+COUNTS: dict[str, Callable[[Builder], Counted]] = {"warnings": _warnings, "quality": _quality, "given": _given}
+"""What a level's `count` can name."""
+
+
+def _changes(builder: Builder, keep: Mapping[str, Any]) -> Level:
+    """How many flags and variables of the starting command are dropped or changed."""
+    names = []
+    for key, kept in keep.items():
+        if key in builder.base:
+            changed = builder.pool.table(f"{key} changed", (key,), lambda v, kept=kept: v != kept)
+            if type(changed) is Var:
+                names.append(changed.name)
+    return Level("changes to the starting command", tuple(names), claims=True)
+
+
+# -------------------------------------------------------------------- guards
+
+
+def guards_of(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
+    """What no answer may be: (name, value that must not be true), with the bans of the request."""
+    found = [(guard["title"], builder.expression(guard["refuse"])) for guard in goal["guards"]]
+    for space, name, text in goal.get("bans", ()):
+        if text:
+            held = builder.state.get(space, name)
+            found.append((ban_name((space, name, text)), _equals(builder, held, text)))
+    return found
+
+
+def ban_name(ban: tuple[str, str, str]) -> str:
+    """What a ban is called in conflicts and repairs."""
+    _, name, text = ban
+    return f"ban {name}={text}" if text else f"ban {name}"
+
+
+def unguarded(goal: Goal) -> Goal:
+    """The goal without the guards and bans of the request."""
+    return {**goal, "guards": [g for g in goal["guards"] if not g.get("wish")], "bans": ()}
+
+
+def _equals(builder: Builder, value: Any, text: str) -> Any:
+    """Whether the value in force reads like the text."""
+    if type(value) is Lazy:
+        return Lazy(value.inputs, lambda values: reads_like(value.run(values), text))
+    if type(value) is Var:
+        return builder.pool.table(f"{value.name} is {text}", (value.name,), lambda v: reads_like(v, text))
+    return reads_like(value, text)
+
+
+def reads_like(value: Any, text: str) -> bool:
+    """Whether a value is what a banned text says."""
+    return say(value).lower() == text.lower() or (isinstance(value, bool) and str(int(value)) == text)

@@ -21,15 +21,24 @@ COMPARE = "compare.yaml"
 """Beside the evidence: how launches are held against it."""
 
 
+class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that no answer may be: `refuse` holds for it."""
+
+    title: str
+    refuse: str
+
+
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An ordered list of levels to minimise, each with an optional guard (allowed slack over the best)."""
+    """An ordered list of levels, each with an optional slack over the best, and what every answer has to respect."""
 
     id: str
     title: str
     description: str
-    levels: tuple[dict[str, Any], ...]
+    levels: tuple[Any, ...]
+    """Names of levels.yaml, `{use: name, …}` with other keys, or whole levels; once loaded, whole levels only."""
     levers: tuple[str, ...]
-    """What the solver may change for this goal: names of levers."""
+    """What the solver may change for this goal: names or groups of levers; once loaded, names only."""
+    guards: tuple[Guard, ...] = ()
     write_out: tuple[tuple[str, ...], ...] = ()
     """Groups of flags whose effective values an answer writes out even where the engine would choose them itself."""
 
@@ -43,6 +52,7 @@ class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     values: Any
+    group: str
     versions: str = ">=0.5.9"
     gives_up: str | None = None
     when: tuple[str, ...] = ()
@@ -168,7 +178,7 @@ def load(folder: Path | str) -> Knowledge:
         steps=_records(Steps, engine / "stages.yaml"),
         tables=_catalogue(Table, engine / "tables", "id"),
         rules=_by_file_name(Rule, engine / "rules"),
-        goals=_by_file_name(Goal, engine / "goals"),
+        goals=_goals(engine),
         levers=_records(Lever, engine / "levers.yaml"),
         arguments=_records(Arguments, engine / "estimates.yaml"),
         models=_by_file_name(Traits, root / "models"),
@@ -212,12 +222,39 @@ def _compare(path: Path) -> Compare:
     return _record(Compare, read_yaml(path), path) if path.exists() else Compare()
 
 
+def _goals(engine: Path) -> dict[str, Goal]:
+    """The goals with the levels and levers that they name."""
+    path = engine / "levels.yaml"
+    levels = {level["id"]: level for level in (read_yaml(path) if path.exists() else None) or ()}
+    groups: dict[str, list[str]] = {}
+    for lever in _records(Lever, engine / "levers.yaml"):
+        groups.setdefault(lever.group, []).append(lever.name)
+    found = {}
+    for name, goal in _by_file_name(Goal, engine / "goals").items():
+        try:
+            whole = tuple(_level(level, levels) for level in goal.levels)
+        except KeyError as error:
+            raise KnowledgeError(f"goal {name}: no level {error} in levels.yaml") from None
+        levers = tuple(name for word in goal.levers for name in groups.get(word, [word]))
+        found[name] = msgspec.structs.replace(goal, levels=whole, levers=levers)
+    return found
+
+
+def _level(level: Any, known: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(level, str):
+        return dict(known[level])
+    used = known[level["use"]] if "use" in level else {}
+    return {**used, **{k: v for k, v in level.items() if k != "use"}}
+
+
 def _data(root: Path) -> dict[str, Any]:
     """Link, acceptance and cost files as they are; the modules that use them check their shape."""
     paths = [
         *_files(root / "links"),
         *_files(root / "acceptance"),
         root / ENGINE / "costs.yaml",
+        root / ENGINE / "kernels.yaml",
+        root / ENGINE / "levels.yaml",
         root / ENGINE / "forks.yaml",
     ]
     return {str(p.relative_to(root).with_suffix("")): read_yaml(p) for p in paths if p.exists()}

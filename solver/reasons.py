@@ -23,7 +23,13 @@ def reasons_of(
     """One reason per flag and variable of the answer: pins, then choices, then what was written out."""
     found = [Reason(key, value, "pin", "you", "you asked for it") for key, value in problem.pins.items()]
     base = {name: best[name] for name in problem.model.base}
-    found += [_reason(problem, base, costs, c.key) for c in problem.choices if best[c.key] is not None]
+    kept = problem.goal.get("keep", {})
+    for choice in problem.choices:
+        value = best[choice.key]
+        if value is not None and choice.key in kept and kept[choice.key] == value:
+            found.append(Reason(choice.key, value, "pin", "you", "as in the starting command"))
+        elif value is not None:
+            found.append(_reason(problem, base, costs, choice.key))
     for name, rule in chosen.items():
         value = problem_value(problem, best, f"flag.{name}")
         text = "the engine's own default, written out" if rule in ("default", "given") else f"what {rule} makes it"
@@ -54,7 +60,8 @@ def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: s
         else:
             others.append((tuple(cost(level, values) for level in problem.model.levels), other, values))
     if not others:
-        rules = list(dict.fromkeys(refused))
+        guards = {guard["title"] for guard in problem.goal["guards"]}
+        rules = list(dict.fromkeys(r for r in refused if r not in guards)) or sorted(set(refused))
         return Reason(key, value, "rule", rules[0] if rules else "", f"required by {listed(rules)}")
     figures, other, values = min(others, key=lambda o: o[0])
     instead = "left out" if other is None else say(other)
@@ -71,6 +78,8 @@ def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: s
 
 
 def _worse(problem: Problem, level: Level, instead: str, there: float, here: float, values: Assignment) -> str:
+    if level.maximised:
+        there, here = -there, -here
     if level.figure:
         return f"{instead}: {figure(level.figure, there).split(' ')[0]} instead of {figure(level.figure, here)}"
     rules = [r.id for name, r in problem.builder.warnings if name in level.counts and values[name]]

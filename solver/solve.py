@@ -15,7 +15,7 @@ from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
 from solver.facts import Facts, State, env_text
-from solver.goals import find_goal, levels_of
+from solver.goals import Goal, find_goal, guards_of, levels_of
 from solver.grammar import fold_release, parse
 from solver.nearness import count_differences, counts_evidence, records_near, widened
 from solver.symbolic import Builder, Choice
@@ -139,28 +139,60 @@ def _domain(lever: dict[str, Any], form: Any, space: str, state: State, program:
     return (None, *(v for v in dict.fromkeys(kept) if v is not None and (v != default or type(v) is not type(default))))
 
 
-def problem_of(context: Context, goal_name: str, free_pins: Iterable[Choice] = (), drop: Iterable[str] = ()) -> Problem:
+def goal_of(context: Context, goal: str | Goal) -> Goal:
+    """A goal by name, or as the wishes of a request have made it."""
+    return find_goal(context.index.goals, goal) if isinstance(goal, str) else goal
+
+
+def problem_of(
+    context: Context, goal: str | Goal, free_pins: Iterable[Choice] = (), drop: Iterable[str] = ()
+) -> Problem:
     """Build the model. `free_pins`: pins made choosable (for conflicts); `drop`: given flags left out."""
-    goal = find_goal(context.index.goals, goal_name)
+    goal = goal_of(context, goal)
     need_facts(context.facts)
     free_pins, drop = tuple(free_pins), set(drop)
     drop |= {c.key for c in free_pins}
     facts = without(context.facts, drop)
     pruned = msgspec.structs.replace(context, facts=facts)
     choices, kept = choices_of(pruned, goal["levers"])
-    taken = {c.key for c in free_pins}
+    free_pins += near(pruned, goal, choices)
+    taken = {c.key for c in free_pins} | {f"{space}.{name}" for space, name, text in goal.get("bans", ()) if not text}
     choices = (*free_pins, *(c for c in choices if c.key not in taken))
-    near = records_near(pruned) if counts_evidence(goal) else ()
-    choices = widened(pruned, choices, kept, near) if near else choices
+    records = records_near(pruned) if counts_evidence(goal) else ()
+    choices = widened(pruned, choices, kept, records) if records else choices
     builder = Builder(context.resolver, facts, context.estimates, choices)
     builder.run()
-    if near:
-        count_differences(builder, pruned, near)
+    if records:
+        count_differences(builder, pruned, records)
+    for name, value in guards_of(builder, goal):
+        builder.refuse(name, value)
     levels = levels_of(builder, goal)
     figures = {name: builder.expression(f"estimate.{name}") for name in TRADED}
     model = builder.model(levels)
     pins = {f"flag.{k}": v for k, v in facts.given.items()} | {f"env.{k}": v for k, v in facts.env.items()}
     return Problem(pruned, goal, choices, kept, model, builder, pins, figures)
+
+
+def near(context: Context, goal: Goal, free: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The flags and variables of a starting command that the pins leave open: as they are, left out, or changed."""
+    facts, program = context.facts, context.resolver.program
+    values = {c.key: c.values for c in free}
+    found = []
+    for key, kept in goal.get("keep", {}).items():
+        space, name = key.split(".", 1)
+        known, pinned = (program.flags, facts.given) if space == "flag" else (program.env, facts.env)
+        if name in known and name not in pinned:
+            others = [v for v in values.get(key, ()) if v is not None and v != kept]
+            found.append(Choice(space, name, (kept, None, *others)))
+    return tuple(found)
+
+
+def with_kept(facts: Facts, goal: Goal) -> Facts:
+    """The starting command as it stands, under the pins."""
+    kept = goal.get("keep", {})
+    given = {k[5:]: v for k, v in kept.items() if k.startswith("flag.")}
+    env = {k[4:]: env_text(v) for k, v in kept.items() if k.startswith("env.")}
+    return msgspec.structs.replace(facts, given={**given, **facts.given}, env={**env, **facts.env})
 
 
 def without(facts: Facts, keys: Iterable[str]) -> Facts:
@@ -240,6 +272,8 @@ def metrics_of(context: Context, result: Result) -> dict[str, Any]:
         "kv_tokens",
         "weights_gib",
         "idle_gpus",
+        "throughput",
+        "gpus_used",
     )
     found = {}
     for name in names:

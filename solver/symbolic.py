@@ -253,6 +253,14 @@ class Builder:
             return self.pool.junction("and", [changed, self.chosen(choice.key) or True], rule.id)
         return changed if self.state.origin(*key) == "given" else False
 
+    def refuse(self, name: str, value: Any) -> None:
+        """What no answer may be, beside the rules: a guard or ban of the request, under its name."""
+        value = self.pool.truth(value) if type(value) is Var else value
+        if type(value) in (Var, Lazy):
+            self.bans.append(Ban(value.name if type(value) is Var else value, name))
+        elif settled(value):
+            self.fixed.append(name)
+
     # --------------------------------------------------------------- result
 
     def model(self, levels: tuple[Level, ...]) -> Model:

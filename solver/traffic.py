@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 
+from solver.kernels import Work
+
 GIB = 2.0**30
-WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125}
+WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp8_tensor": 1.0}
+WEIGHT_BYTES |= {"nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125}
 BF16 = 2.0
 STATE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
 
@@ -17,20 +20,33 @@ STATE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}
 class Traffic(msgspec.Struct, frozen=True):
     """What one model moves per pass, in bytes of the whole model before it is spread over GPUs.
 
-    `shared`: read in full by the tensor-parallel group together; `replicated`: read in full by each GPU;
-    `kv_heads`: KV shards stop at this many GPUs (1 for latent attention); `kv_elements`: per token of context.
+    `attention`: split over the ranks of one attention replica; `shared`: over the whole tensor-parallel group;
+    `replicated`: read in full by each GPU; `kv_heads`: KV shards stop at this many GPUs (1 for latent attention);
+    `kv_elements`: per token of context, `window_elements`: per token of the last `window` ones in sliding layers.
+    `query_elements` and `output_elements`: of all heads of one layer and token, as the cache is asked.
+    `expert_format`, `dense_format`: names of weight formats, as in knowledge/sglang/kernels.yaml.
     """
 
     hidden: int
     layers: int
     experts: int
     active: int
+    moe_layers: int
     expert_bytes: float
+    expert_format: str
+    dense_format: str
+    attention: float
     shared: float
     replicated: float
     kv_projection: float
     kv_heads: int
     kv_elements: float
+    window_elements: float
+    window: int
+    mla: bool
+    cache_layers: int
+    query_elements: float
+    output_elements: float
     state_bytes: float
     draft_expert_bytes: float
     draft_shared: float
@@ -44,13 +60,16 @@ def read_traffic(model: Mapping[str, Any]) -> Traffic:
     missing = tuple(f"model.{name}" for name in needed if model.get(name) is None)
     layers, hidden, vocab = (int(model.get(name) or 0) for name in ("layers", "hidden", "vocab"))
     experts, active = int(model.get("experts") or 0), int(model.get("experts_per_token") or 0)
+    heads = float(model.get("heads") or 0)
     head = vocab * hidden * BF16
     table = 0.0 if model.get("tie_embeddings") else head  # an untied embedding is looked up, not read
     router = float((model.get("moe_layers") or 0) * experts * hidden) * BF16
-    latent = layers * hidden * ((model.get("kv_lora_rank") or 0) + (model.get("qk_rope_head_dim") or 0)) * BF16
+    latent = layers * hidden * _latent_width(model) * BF16
     kv_projection, kv_heads = _kv_projection(model)
     other = (model.get("other_gib") or 0.0) * GIB - table
     replicated = router + latent
+    split = max(0.0, other - replicated - kv_projection)
+    attention = min(split, max(0.0, (model.get("attention_gib") or 0.0) * GIB - latent - kv_projection))
     mtp = (model.get("mtp_gib") or 0.0) * GIB / max(1, model.get("mtp_layers") or 1)
     draft_experts = min(mtp, _layer_expert_bytes(model))
     return Traffic(
@@ -58,18 +77,48 @@ def read_traffic(model: Mapping[str, Any]) -> Traffic:
         layers=layers,
         experts=experts,
         active=active,
+        moe_layers=int(model.get("moe_layers") or 0),
         expert_bytes=(model.get("expert_gib") or 0.0) * GIB,
-        shared=max(0.0, other - replicated - kv_projection),
+        expert_format=_expert_format(model),
+        dense_format=_dense_format(model),
+        attention=attention,
+        shared=split - attention,
         replicated=replicated,
         kv_projection=kv_projection,
         kv_heads=kv_heads,
         kv_elements=_kv_elements(model),
+        window_elements=_window_elements(model),
+        window=int(model.get("sliding_window") or 0),
+        mla=bool(model.get("mla")),
+        cache_layers=_attention_layers(model),
+        query_elements=heads * (_latent_width(model) or model.get("head_dim") or 0),
+        output_elements=heads * (model.get("kv_lora_rank") or model.get("v_head_dim") or model.get("head_dim") or 0),
         state_bytes=_state_bytes(model),
         draft_expert_bytes=draft_experts,
         draft_shared=mtp - draft_experts + head,
         draft_known=bool(model.get("mtp_layers")) and model.get("mtp_gib") is not None,
         missing=missing,
     )
+
+
+def _expert_format(model: Mapping[str, Any]) -> str:
+    """The format whose bytes a weight come nearest to what the routed experts weigh."""
+    sizes = (model.get("moe_layers"), model.get("experts"), model.get("hidden"), model.get("moe_intermediate"))
+    if not all(sizes) or not model.get("expert_gib"):
+        return ""
+    each = model["expert_gib"] * GIB / math.prod((3, *(s for s in sizes if s)))
+    named = str(model.get("quant_format"))
+    near = min(abs(b / each - 1) for b in WEIGHT_BYTES.values())
+    names = [n for n, b in WEIGHT_BYTES.items() if abs(b / each - 1) <= near + 0.1]
+    return named if named in names else names[0]
+
+
+def _dense_format(model: Mapping[str, Any]) -> str:
+    """Attention weights stand for all dense ones; FP8 without blocks has one scale a tensor."""
+    form = str(model.get("quant_format") or "bf16")
+    if not model.get("attention_quantized") or form not in WEIGHT_BYTES:
+        return "bf16"
+    return "fp8_tensor" if form == "fp8" and not model.get("quant_block") else form
 
 
 def _attention_layers(model: Mapping[str, Any]) -> int:
@@ -85,12 +134,21 @@ def _kv_projection(model: Mapping[str, Any]) -> tuple[float, int]:
     return 2.0 * _attention_layers(model) * heads * width * int(model.get("hidden") or 0) * BF16, heads
 
 
+def _latent_width(model: Mapping[str, Any]) -> int:
+    return (model.get("kv_lora_rank") or 0) + (model.get("qk_rope_head_dim") or 0) if model.get("mla") else 0
+
+
 def _kv_elements(model: Mapping[str, Any]) -> float:
     if model.get("mla"):
-        width = (model.get("kv_lora_rank") or 0) + (model.get("qk_rope_head_dim") or 0)
-        return float(_attention_layers(model) * width)
+        return float(_attention_layers(model) * _latent_width(model))
     width = (model.get("head_dim") or 0) + (model.get("v_head_dim") or model.get("head_dim") or 0)
     return float(_attention_layers(model) * (model.get("kv_heads") or 1) * width)
+
+
+def _window_elements(model: Mapping[str, Any]) -> float:
+    """Sliding layers keep keys and values of a window only."""
+    width = (model.get("swa_head_dim") or 0) + (model.get("swa_v_head_dim") or 0)
+    return float((model.get("sliding_layers") or 0) * (model.get("swa_kv_heads") or 0) * width)
 
 
 def _state_bytes(model: Mapping[str, Any]) -> float:
@@ -118,28 +176,51 @@ def expert_share(traffic: Traffic, tokens: float, tp: int, ep: int) -> float:
     Tensor parallelism splits every expert, so the load is even. Whole experts on `ep` ranks meet by chance: the busiest
     of them is taken one Gumbel-like excess sqrt(2 m ln ep) above the mean of m experts, at most all it holds.
     """
-    share = touched_share(traffic.experts, traffic.active, tokens)
-    if ep <= 1 or not share:
-        return share / tp
-    mean = traffic.experts * share / ep
-    busiest = min(traffic.experts / ep, mean + math.sqrt(2.0 * mean * math.log(ep)))
-    return busiest / traffic.experts * ep / tp
+    return touched_experts(traffic, tokens, ep) / traffic.experts * ep / tp if traffic.experts else 0.0
 
 
-def pass_bytes(traffic: Traffic, tokens: float, tp: int, ep: int) -> float:
-    """Weight bytes the busiest GPU of each pipeline stage reads for one pass, summed over the stages."""
-    experts = traffic.expert_bytes * expert_share(traffic, tokens, tp, ep) if traffic.experts else 0.0
-    kv = traffic.kv_projection / min(tp, traffic.kv_heads)
-    return experts + traffic.shared / tp + traffic.replicated + kv
+def touched_experts(traffic: Traffic, tokens: float, ep: int) -> float:
+    """Experts of one layer, or their slices, that the busiest GPU reads."""
+    touched = traffic.experts * touched_share(traffic.experts, traffic.active, tokens)
+    if ep <= 1 or not touched:
+        return touched
+    mean = touched / ep
+    return min(traffic.experts / ep, mean + math.sqrt(2.0 * mean * math.log(ep)))
 
 
-def draft_bytes(traffic: Traffic, tokens: float, tp: int, ep: int) -> float:
-    """Weight bytes of one draft step: the draft layer and the output head."""
-    experts = traffic.draft_expert_bytes * expert_share(traffic, tokens, tp, ep) if traffic.draft_expert_bytes else 0.0
-    return experts + traffic.draft_shared / tp
+def expert_work(traffic: Traffic, tokens: float, tp: int, ep: int) -> Work:
+    """Routed experts of all layers on the busiest GPU of each pipeline stage."""
+    if not traffic.experts:
+        return Work()
+    gflop = 2e-9 * traffic.expert_bytes / WEIGHT_BYTES[traffic.expert_format] if traffic.expert_format else 0.0
+    return Work(
+        load=traffic.expert_bytes * expert_share(traffic, tokens, tp, ep),
+        items=traffic.moe_layers * touched_experts(traffic, tokens, ep),
+        gflop=gflop * tokens * traffic.active / traffic.experts / tp,
+    )
 
 
-def context_bytes(traffic: Traffic, requests: float, context: int, tokens: int, tp: int, kv_bytes: float) -> float:
-    """KV read at a context length, and recurrent state read once and written once per token of a request."""
-    kv = requests * context * traffic.kv_elements * kv_bytes / min(tp, traffic.kv_heads)
-    return kv + requests * traffic.state_bytes * (1 + tokens) / tp
+def dense_work(traffic: Traffic, tokens: float, tp: int, attention_tp: int) -> Work:
+    """Everything but routed experts: attention over its own ranks, the rest over the tensor-parallel group."""
+    kv = traffic.kv_projection / min(attention_tp, traffic.kv_heads)
+    load = traffic.attention / attention_tp + traffic.shared / tp + traffic.replicated + kv
+    width = WEIGHT_BYTES.get(traffic.dense_format, 1.0)
+    return Work(load=load, gflop=2e-9 * tokens * load / width)
+
+
+def draft_work(traffic: Traffic, tokens: float, tp: int, ep: int) -> tuple[Work, Work]:
+    """Experts, and everything else with the output head, of one draft step."""
+    load = traffic.draft_expert_bytes * expert_share(traffic, tokens, tp, ep) if traffic.draft_expert_bytes else 0.0
+    items = touched_experts(traffic, tokens, ep) if traffic.draft_expert_bytes else 0.0
+    return Work(load=load, items=items), Work(load=traffic.draft_shared / tp)
+
+
+def cache_bytes(traffic: Traffic, requests: float, context: int, tp: int, kv_bytes: float) -> float:
+    """KV that one GPU reads at a context length, over the `tp` ranks of an attention replica."""
+    elements = context * traffic.kv_elements + min(context, traffic.window or context) * traffic.window_elements
+    return requests * elements * kv_bytes / min(tp, traffic.kv_heads)
+
+
+def state_traffic(traffic: Traffic, requests: float, tokens: int, tp: int) -> float:
+    """Recurrent state read once and written once per token of a request."""
+    return requests * traffic.state_bytes * (1 + tokens) / tp

@@ -39,6 +39,13 @@ class Verb(NamedTuple):
     names_flags: bool = False
 
 
+def _solve(values: dict[str, Any]) -> int:
+    """Complete a partial request into a full valid flag set; what the command says is kept."""
+    from solver.solving import solve
+
+    return solve(values)
+
+
 MODEL = Option("--model", str, None, "catalogue id, hub id or checkpoint directory")
 HARDWARE = Option("--hardware", str, None, "such as 8xrtx-pro-6000, a file (nvidia-smi output or YAML), or auto")
 ENGINE = Option("--engine-version", str, None, "the SGLang release, such as 0.5.10")
@@ -64,9 +71,13 @@ VERBS: dict[str, Verb] = {
         LAUNCH,
     ),
     "solve": Verb(
-        verbs.solve,
+        _solve,
         (
             Option("--goal", str, "min-pcie-roundtrips", "id of the goal"),
+            Option("--minimise", str, (), "metrics, in order, in place of the goal's own", many=True),
+            Option("--guard", str, (), "METRIC<=N, METRIC>=N, or METRIC=SHARE% worse than its best", many=True),
+            Option("--ban", str, (), "FLAG never given, or FLAG=VALUE never in force", many=True),
+            Option("--keep", str, None, "a starting command of which as little as possible changes"),
             *JUDGED_BY, FORMAT,
             Option("--emit", str, None, "print the solution alone", EMITTED),
             Option("--lock", str, None, "write the solution and what it rests on to this file"),

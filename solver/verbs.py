@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from solver.context import Context, Options, build, check_context
 from solver.errors import KnowledgeError, RequestError
 from solver.launch import Launch, read_argv, read_command
@@ -100,55 +98,6 @@ def _print_result(context: Context, result: Result, form: str) -> None:
         from solver.render.text import validation
 
         print(validation(context, result))
-
-
-def solve(values: dict[str, Any]) -> int:
-    """Complete a partial request into a full valid flag set; what the command says is kept."""
-    from solver.answer import solve as answer_of
-    from solver.compare.lock import keeper
-    from solver.conflict import Impossible
-    from solver.goals import find_goal
-    from solver.render import solution
-
-    where = store()
-    goal = values["goal"]
-    find_goal(where.index.goals, goal)
-    options = options_of(values)
-    keep = keeper(values["lock"], values["overwrite"], options)
-    context = build(where, read(values["command"], bare=True), options)
-    _refuse_unreadable(context)
-    context = _with_model_path(context, values["model"])
-    answer = answer_of(context, goal)
-    if isinstance(answer, Impossible):
-        print(solution.conflict_output(context, goal, answer, values["format"]))
-        return FINDINGS
-    keep(context, goal, answer)
-    print(solution.output(context, goal, answer, values["format"], values["emit"], values["top"]))
-    return 0
-
-
-def _refuse_unreadable(context: Context) -> None:
-    """Pins that the release's parser would refuse are a wrong request."""
-    from solver.check import reading_findings
-
-    refused = [p for p in context.problems if p.refuses and p.flag != "model_path"]
-    if refused:
-        found = reading_findings(context.store, context.resolver.program, refused)
-        raise RequestError(found[0].message if found else f"{refused[0].given}: {refused[0].kind}")
-
-
-def _with_model_path(context: Context, model: str | None) -> Context:
-    """The launch needs a model path: the one given, else the catalogue entry's hub id, else what `--model` said."""
-    facts = context.facts
-    if "model_path" in facts.given:
-        return context
-    entry = context.index.models.get(str(facts.model.get("id")))
-    path = model if model and os.path.isdir(model) else entry.hub_ids[0] if entry and entry.hub_ids else model
-    if path is None:
-        return context
-    return msgspec.structs.replace(
-        context, facts=msgspec.structs.replace(facts, given={"model_path": path, **facts.given})
-    )
 
 
 def estimate(values: dict[str, Any]) -> int:

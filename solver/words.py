@@ -66,6 +66,10 @@ def figure(name: str, value: Any) -> str:
             return f"{value:.2f} tokens per pass"
         case "kv_tokens":
             return f"{value:,} tokens of KV cache"
+        case "gpus_used":
+            return f"{value:g} GPUs"
+        case "throughput":
+            return f"{value:.1f} tokens per second"
         case "weights_gib":
             return f"{value:.1f} GiB of weights per GPU"
     return say(value)

@@ -34,6 +34,7 @@ PAGES = (
     "docs/evidence.md",
     "docs/gate.md",
     "docs/handoff.md",
+    "docs/solve.md",
 )
 WRITING = ("handoff.md",)
 """Pages whose commands write files, in a folder of their own; the others see the files of the project."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from constraint import FunctionConstraint, Problem
 
-from solver.constraints import Assignment, Lazy, Model, cone, cost, evaluate, inputs_of
+from solver.constraints import Assignment, Lazy, Model, allowed, cone, cost, evaluate, inputs_of
 
 MAX_CASES = 60_000
 """Beyond so many base assignments the enumeration is refused."""
@@ -35,12 +35,12 @@ def _forbid(problem: Any, model: Model, what: str | Lazy) -> None:
     needed = cone(model, inputs_of(what))
     bases = [b for b in model.base if b in needed]
 
-    def allowed(*indexes: int) -> bool:
+    def holds(*indexes: int) -> bool:
         chosen = {b: model.variables[b].domain[i] for b, i in zip(bases, indexes, strict=True)}
         values = evaluate(model, chosen, needed)
         return not (values[what] if isinstance(what, str) else what.run(values))
 
-    problem.addConstraint(FunctionConstraint(allowed), bases)
+    problem.addConstraint(FunctionConstraint(holds), bases)
 
 
 def _valued(model: Model, solution: dict[str, int]) -> Assignment:
@@ -54,8 +54,8 @@ def _best(model: Model, solutions: list[Assignment]) -> tuple[Assignment, tuple[
     for level in model.levels:
         optimum = min(cost(level, s) for s in solutions)
         costs.append(optimum)
-        allowed = optimum if level.slack is None else optimum * (1 + level.slack)
-        solutions = [s for s in solutions if cost(level, s) <= allowed + max(1e-6, abs(allowed) * 1e-9)]
+        limit = allowed(level, optimum)
+        solutions = [s for s in solutions if cost(level, s) <= limit + max(1e-6, abs(limit) * 1e-9)]
     position = {n: {(type(v).__name__, v): i for i, v in enumerate(model.variables[n].domain)} for n in model.base}
     first = min(solutions, key=lambda s: [position[n][(type(s[n]).__name__, s[n])] for n in model.base])
     return first, tuple(costs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from solver.constraints import Assignment, Level, cost
+from solver.constraints import Assignment, Level, allowed, cost
 from solver.engines.sat import SatEngine, value_key
 
 
@@ -26,15 +26,11 @@ def optimise(engine: SatEngine, assumptions: tuple[int, ...] = ()) -> tuple[Assi
             optimum, best = _choose_row(engine, level, held, best, rows)
         elif level.counts:
             optimum, best = _descend(engine, level, held, best)
-            held.append(engine.bound(level, _allowed(level, optimum)))
+            held.append(engine.bound(level, allowed(level, optimum)))
         else:
             optimum = level.constant
         costs.append(optimum)
     return _first_in_order(engine, held, best), tuple(costs)
-
-
-def _allowed(level: Level, optimum: float) -> float:
-    return optimum if level.slack is None else optimum * (1 + level.slack)
 
 
 def _inputs(level: Level) -> tuple[str, ...]:
@@ -65,24 +61,43 @@ def _choose_row(
     best: Assignment,
     rows: dict[tuple[str, ...], list[tuple[Any, ...]]],
 ) -> tuple[float, Assignment]:
-    """The least cost of a level with computed amounts: every possible combination of its inputs is looked at once."""
+    """The least cost of a level with computed amounts: every possible combination of its inputs is looked at once.
+
+    Combinations known from an earlier level are all that can still be possible; what came between may have taken some.
+    """
     names = _inputs(level)
     known = rows.get(names)
     if known is None:
         costs = engine.rows(level, held)
+        optimum = min(costs.values())
     else:
-        costs = {}
-        for row in known:
-            values = dict(zip(names, row, strict=True))
-            costs[row] = level.constant + sum(
-                engine.lazy_value(a, {n: values[n] for n in a.inputs}) or 0 for a in level.amounts
-            )
-    optimum = min(costs.values())
-    limit = _allowed(level, optimum) + max(1e-6, abs(optimum) * 1e-9)
+        costs = {row: _cost(engine, level, names, row) for row in known}
+        optimum, best = _first_possible(engine, names, costs, held, best)
+    limit = allowed(level, optimum) + max(1e-6, abs(optimum) * 1e-9)
     rows[names] = [row for row, value in costs.items() if value <= limit]
     held.append(engine.exclude(names, [row for row, value in costs.items() if value > limit]))
     found = engine.solve(held)
     return optimum, found if found is not None else best
+
+
+def _cost(engine: SatEngine, level: Level, names: tuple[str, ...], row: tuple[Any, ...]) -> float:
+    values = dict(zip(names, row, strict=True))
+    return level.constant + sum(engine.lazy_value(a, {n: values[n] for n in a.inputs}) or 0 for a in level.amounts)
+
+
+def _first_possible(
+    engine: SatEngine,
+    names: tuple[str, ...],
+    costs: dict[tuple[Any, ...], float],
+    held: list[int],
+    best: Assignment,
+) -> tuple[float, Assignment]:
+    """The cheapest combination that is still possible."""
+    for row in sorted(costs, key=lambda r: costs[r]):
+        found = engine.solve([*held, *(engine.literal(n, v) for n, v in zip(names, row, strict=True))])
+        if found is not None:
+            return costs[row], found
+    return costs[tuple(best[n] for n in names)], best
 
 
 def _descend(engine: SatEngine, level: Level, held: list[int], best: Assignment) -> tuple[float, Assignment]:

@@ -6,7 +6,8 @@ clause per row, a junction the usual clauses. `optimum` asks the questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Container, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -21,13 +22,20 @@ PAIRWISE = 6
 class SatEngine:
     """One model in one incremental solver. Hard parts that can be dropped hang on selectors."""
 
-    def __init__(self, model: Model, soft: Mapping[str, tuple[str, Any]] | None = None) -> None:
-        """`soft`: name of a demand -> (base variable, value) that holds only when assumed; bans become demands too."""
+    def __init__(
+        self,
+        model: Model,
+        soft: Mapping[str, tuple[str, Any]] | None = None,
+        soft_bans: Container[str] | None = None,
+    ) -> None:
+        """`soft`: name of a demand -> (base variable, value) that holds only when assumed. Bans become demands too: all
+        of them, or those of the rules named in `soft_bans`."""
         self.model = model
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
         self._readers: dict[str, list[tuple[int, Any]]] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
+        self._counters: dict[tuple[str, ...], list[int]] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
         wanted = (
@@ -39,7 +47,7 @@ class SatEngine:
             if name in wanted:
                 self._introduce(name)
                 self._define(definition)
-        self._demand_all(soft)
+        self._demand_all(soft, soft_bans)
 
     # ------------------------------------------------------------ encoding
 
@@ -97,11 +105,11 @@ class SatEngine:
             self._add([-literal * sign, out * sign])
         self._add([-out * sign, *(literal * sign for literal in inputs)])
 
-    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None) -> None:
+    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None, soft_bans: Container[str] | None) -> None:
         self._lazy: list[tuple[Lazy, int | None]] = []
         for ban in self.model.bans:
             selector = None
-            if soft is not None:
+            if soft is not None and (soft_bans is None or ban.rule in soft_bans):
                 key = f"rule:{ban.rule}"
                 selector = self.selectors.setdefault(key, 0) or self._new()
                 self.selectors[key] = selector
@@ -188,16 +196,29 @@ class SatEngine:
         return tuple(self._solver.get_core() or ())
 
     def bound(self, level: Level, limit: float) -> int:
-        """A literal under which the level costs at most `limit`."""
-        guard = self._new()
-        weights = self._weights(level)
-        limit -= level.constant
-        _at_most(self, guard, weights, limit)
-        return guard
+        """A literal under which the level's counts cost at most `limit`."""
+        most = math.floor(limit - level.constant + 1e-9)
+        if most < 0 or most >= len(level.counts):
+            guard = self._new()
+            self._add([-guard] if most < 0 else [guard])
+            return guard
+        outputs = self._counters.get(level.counts, [])
+        if most >= len(outputs):
+            outputs = self._counters[level.counts] = self._counter(level.counts, most + 1)
+        return -outputs[most]
 
-    def _weights(self, level: Level) -> list[list[tuple[int, float]]]:
-        """Groups of which exactly one literal is true, with its cost."""
-        return [[(self.literal(name, True), 1.0), (self.literal(name, False), 0.0)] for name in level.counts]
+    def _counter(self, names: tuple[str, ...], most: int) -> list[int]:
+        """Literals that are true when more than 0, 1, … of the named variables are: a sequential counter."""
+        outputs: list[int] = []
+        for name in names:
+            literal = self.literal(name, True)
+            following = [self._new() for _ in range(min(len(outputs) + 1, most))]
+            for place, out in enumerate(following):
+                if place < len(outputs):
+                    self._add([-outputs[place], out])
+                self._add([-literal, out] if place == 0 else [-literal, -outputs[place - 1], out])
+            outputs = following
+        return outputs
 
     def close(self) -> None:
         """Free the solver."""
@@ -208,28 +229,6 @@ class SatEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _at_most(engine: SatEngine, guard: int, groups: list[list[tuple[int, float]]], limit: float) -> None:
-    """Under `guard`, the costs of the groups add up to at most `limit`: a decision diagram over the partial sums."""
-    if not groups and limit < -1e-9:
-        engine._add([-guard])
-    layer: dict[float, int] = {0.0: guard}
-    remaining = [min(c for _, c in group) for group in groups]
-    for number, group in enumerate(groups):
-        rest = sum(remaining[number + 1 :])
-        following: dict[float, int] = {}
-        for total, node in layer.items():
-            for literal, weight in group:
-                reached = round(total + weight, 9)
-                if reached + rest > limit + 1e-9:
-                    engine._add([-node, -literal])
-                    continue
-                if number + 1 < len(groups):
-                    target = following.get(reached) or engine._new()
-                    following[reached] = target
-                    engine._add([-node, -literal, target])
-        layer = following
 
 
 def value_key(value: Any) -> Any:

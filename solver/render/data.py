@@ -16,7 +16,8 @@ from solver.records import Fact, Finding, Fix, Known, Severity, Source, Stage
 from solver.render.evidence_data import EvidenceData, evidence_data
 
 if TYPE_CHECKING:
-    from solver.conflict import Impossible, Member, Repair
+    from solver.conflict import Impossible, Member
+    from solver.repairs import Repair
     from solver.solve import Point, Reason, Solution
 
 SCHEMA = "flagwise/1"

@@ -141,7 +141,9 @@ def goal_lines(goal: dict[str, Any]) -> list[str]:
     """A goal's levels in order."""
     lines = [f"{goal['id']}: {goal['title']}", *wrapped(goal["description"], "  ")]
     for number, level in enumerate(goal["levels"], 1):
-        what = level.get("amount") or level.get("count") or " or ".join(level.get("count_if", ()))
+        best = "most" if "maximise" in level else "least"
+        what = level.get("amount") or level.get("maximise") or level.get("count") or " or ".join(level["count_if"])
         slack = f"; later levels may be worse by {level['slack']:.0%}" if level.get("slack") else ""
-        lines.append(f"  {number}. least {level['title']} ({what}){slack}")
+        lines.append(f"  {number}. {best} {level['title']} ({what}){slack}")
+    lines += [f"  never: {guard['refuse']} ({guard['title']})" for guard in goal.get("guards", ())]
     return lines

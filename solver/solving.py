@@ -1,0 +1,116 @@
+"""Parsed options of `solve` -> goal with the wishes of the request, pins and starting command -> the answer, printed.
+
+Errors: RequestError, which the command line turns into one line and exit status 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from solver.context import Context, build
+from solver.errors import RequestError
+from solver.facts import typed_env
+from solver.goals import Goal, find_goal, guarded, minimised
+from solver.index import Index
+from solver.verbs import FINDINGS, options_of, read, store
+
+
+def solve(values: dict[str, Any]) -> int:
+    """Complete a partial request into a full valid flag set; what the command says is kept."""
+    from solver.answer import solve as answer_of
+    from solver.compare.lock import keeper
+    from solver.conflict import Impossible
+    from solver.render import solution
+
+    where = store()
+    goal = _wished(where.index, values)
+    keep = keeper(values["lock"], values["overwrite"], options_of(values))  # refuses before any work is done
+    context, kept = _contexts(where, values)
+    goal = {**goal, "bans": _bans(context, values["ban"]), "keep": kept}
+    name = goal["id"]
+    answer = answer_of(context, goal)
+    if isinstance(answer, Impossible):
+        print(solution.conflict_output(context, name, answer, values["format"]))
+        return FINDINGS
+    keep(context, name, answer)
+    print(solution.output(context, name, answer, values["format"], values["emit"], values["top"]))
+    return 0
+
+
+def _wished(index: Index, values: dict[str, Any]) -> Goal:
+    """The goal with other metrics and guards, as the request says."""
+    known = {level["id"]: level for level in index.data["sglang/levels"]}
+    names = [name for text in values["minimise"] for name in text.split(",")]
+    return guarded(minimised(find_goal(index.goals, values["goal"]), names, known), values["guard"], known)
+
+
+def _contexts(where: Any, values: dict[str, Any]) -> tuple[Context, dict[str, Any]]:
+    """The context of the pins, and the flags and variables of the starting command that they leave open."""
+    options = options_of(values)
+    if values["keep"] is None:
+        return _readable(build(where, read(values["command"], bare=True), options), values["model"]), {}
+    start = _readable(build(where, read([values["keep"]], bare=True), options), values["model"])
+    path = start.facts.given.get("model_path")
+    options = msgspec.structs.replace(options, model=values["model"] or path)
+    if not any(a.what == "release" for a in start.assumed):
+        options = msgspec.structs.replace(options, engine_version=start.release)
+    context = _readable(build(where, read(values["command"], bare=True), options), options.model)
+    facts, program = start.facts, context.resolver.program
+    kept = {f"flag.{n}": v for n, v in facts.given.items() if n in program.flags and n != "model_path"}
+    kept |= {f"env.{n}": typed_env(program.env[n], text) for n, text in facts.env.items() if n in program.env}
+    whole = {k: v for k, v in kept.items() if isinstance(v, list | dict)}  # never changed: they join the pins
+    given = {**{k[5:]: v for k, v in whole.items()}, **context.facts.given}
+    context = msgspec.structs.replace(context, facts=msgspec.structs.replace(context.facts, given=given))
+    return context, {k: v for k, v in kept.items() if k not in whole and v is not None}
+
+
+def _readable(context: Context, model: str | None) -> Context:
+    """Pins that the release's parser would refuse are a wrong request; a launch needs a model path."""
+    _refuse_unreadable(context)
+    return with_model_path(context, model)
+
+
+def _bans(context: Context, texts: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+    """(space, name, value or "") of each `FLAG[=VALUE]`. Errors: RequestError for what the release does not know."""
+    from solver.render.explanation import flag_id
+
+    program = context.resolver.program
+    found = []
+    for text in texts:
+        head, _, value = text.partition("=")
+        space, name = ("env", head) if head in program.env else ("flag", flag_id(program, context.index, head))
+        if name is None:
+            raise RequestError(f"--ban {text!r}: {head} is no flag or variable of SGLang {context.release}")
+        given = context.facts.given if space == "flag" else context.facts.env
+        if name in given and not value:
+            raise RequestError(f"--ban {text!r}: the request itself gives {head}; leave one of the two out")
+        found.append((space, name, value))
+    return tuple(found)
+
+
+def _refuse_unreadable(context: Context) -> None:
+    """Pins that the release's parser would refuse are a wrong request."""
+    from solver.check import reading_findings
+
+    refused = [p for p in context.problems if p.refuses and p.flag != "model_path"]
+    if refused:
+        found = reading_findings(context.store, context.resolver.program, refused)
+        raise RequestError(found[0].message if found else f"{refused[0].given}: {refused[0].kind}")
+
+
+def with_model_path(context: Context, model: str | None) -> Context:
+    """The launch needs a model path: the one given, else the catalogue entry's hub id, else what `--model` said."""
+    facts = context.facts
+    if "model_path" in facts.given:
+        return context
+    entry = context.index.models.get(str(facts.model.get("id")))
+    path = model if model and Path(model).is_dir() else entry.hub_ids[0] if entry and entry.hub_ids else model
+    if path is None:
+        return context
+    return msgspec.structs.replace(
+        context, facts=msgspec.structs.replace(facts, given={"model_path": path, **facts.given})
+    )

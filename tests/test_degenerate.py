@@ -1,0 +1,83 @@
+"""Answers that would be right by the letter and useless: each has a test that it is never given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solver.acceptance import measured_steps
+from solver.answer import solve
+from solver.conflict import Impossible
+from solver.constants import read_costs
+from solver.context import Options, build
+from solver.launch import read_argv
+from solver.solve import Solution
+from solver.store import Store, default_root
+
+GOALS = ("min-pcie-roundtrips", "min-latency", "max-throughput", "max-context", "max-accuracy", "min-gpus")
+MODEL = "qwen3.5-397b-a17b-nvfp4"
+
+
+def answer(
+    store: Store, goal: str, *pins: str, model: str = MODEL, hardware: str = "8xrtx-pro-6000", **request: Any
+) -> Solution | Impossible:
+    asked = {"context": 4096, "concurrency": 1, "accept_length": None, **request}
+    return solve(build(store, read_argv(list(pins)), Options(model, hardware, "0.5.12", asked)), goal)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("context", [4096, 1_000_000])
+def test_the_kv_pool_serves_a_request_of_the_asked_context(store: Store, goal: str, context: int) -> None:
+    found = answer(store, goal, model="qwen3-30b-a3b-fp8", hardware="2xrtx-5090", context=context)
+    if context == 4096:
+        assert isinstance(found, Solution)
+        assert found.after["kv_tokens"] >= context
+    else:
+        assert isinstance(found, Impossible)
+        assert any("fit" in m.text for m in found.members)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_draft_lengths_stay_within_what_was_measured(store: Store, goal: str) -> None:
+    measured = measured_steps(MODEL, read_costs(Path(default_root())).acceptance)
+    found = answer(store, goal)
+    assert isinstance(found, Solution)
+    steps = found.result.outcomes[0].state.spaces["flag"]["speculative_num_steps"]
+    assert steps is None or steps in measured
+
+
+def test_a_draft_length_that_nobody_measured_is_kept_when_pinned_and_its_time_unknown(store: Store) -> None:
+    pins = "--speculative-algorithm NEXTN --speculative-num-steps 12 --speculative-eagle-topk 1"
+    found = answer(store, "min-latency", *pins.split(), "--speculative-num-draft-tokens", "13")
+    assert isinstance(found, Solution)
+    assert found.given["speculative_num_steps"] == 12
+    assert found.after["token_latency_us"] is None
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_idle_gpus_are_mentioned(flagwise: Callable[..., Any], goal: str) -> None:
+    common = ("solve", "--goal", goal, "--model", "qwen3-8b", "--hardware", "8xl40s", "--engine-version", "0.5.12")
+    idle = json.loads(flagwise(*common, "--format", "json").out)["objective"]["after"]["idle_gpus"]
+    said = f"{idle} GPUs stay idle" in flagwise(*common).out
+    assert said is (idle > 0)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_a_path_that_nobody_measured_is_never_chosen(store: Store, goal: str) -> None:
+    for hardware in ("8xrtx-pro-6000", "8xh20"):  # neither has a measured MSCCL++, H20 no measured link at all
+        found = answer(store, goal, model="qwen3-235b-a22b-fp8", hardware=hardware)
+        assert isinstance(found, Solution)
+        assert "enable_mscclpp" not in found.given
+        if hardware == "8xrtx-pro-6000":
+            assert found.after["token_latency_us"] is not None
+
+
+@pytest.mark.parametrize("pin", ["--enable-mscclpp", "--moe-a2a-backend deepep"])
+def test_a_pinned_path_that_nobody_measured_is_kept_and_its_time_unknown(store: Store, pin: str) -> None:
+    found = answer(store, "min-latency", "--tp", "8", *pin.split(), model="qwen3-235b-a22b-fp8")
+    assert isinstance(found, Solution)
+    assert found.after["token_latency_us"] is None

@@ -1,0 +1,98 @@
+"""A solve problem -> the same answer by running every setting through the pipeline: no model, no engine, no clauses.
+
+Levels are read off the concrete launch: expressions over its state, counts over the rules that fired.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+from packaging.version import Version
+
+from solver.conditions import Unknown, evaluator
+from solver.facts import Facts
+from solver.goals import is_metric, reads_like
+from solver.grammar import fold_release, parse
+from solver.pipeline import Outcome, run
+from solver.solve import Problem, completed
+
+Costs = tuple[float, ...]
+
+
+class Evaluator:
+    """The levels and guards of one problem, evaluated on launches."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.context = problem.context
+        self._ready: dict[str, Any] = {}
+        built = problem.builder
+        self.steering = {rule.id for _, rule in built.warnings} | {rule.id for rule in built.fixed_warnings}
+
+    def outcome(self, facts: Facts) -> Outcome:
+        return run(self.context.resolver, facts, self.context.estimates)
+
+    def refused(self, outcome: Outcome) -> bool:
+        """Whether a rule of severity error, a guard or a ban speaks against the launch."""
+        goal, state = self.problem.goal, outcome.state
+        if any(f.compiled.severity == "error" and not f.names for f in outcome.fired):
+            return True
+        if any(self.value(guard["refuse"], state) for guard in goal["guards"]):
+            return True
+        return any(text and reads_like(state.get(space, name), text) for space, name, text in goal.get("bans", ()))
+
+    def costs(self, outcome: Outcome, given: int) -> Costs:
+        """What the launch costs at each level; `given`: flags and variables that were chosen."""
+        return tuple(self._cost(level, outcome, given) for level in self.problem.goal["levels"])
+
+    def _cost(self, level: dict[str, Any], outcome: Outcome, given: int) -> float:
+        if is_metric(level):
+            sign = -1.0 if "maximise" in level else 1.0
+            return sign * float(self.value(level.get("amount") or level["maximise"], outcome.state) or 0)
+        if "count_if" in level:
+            return float(sum(bool(self.value(text, outcome.state)) for text in level["count_if"]))
+        if level["count"] == "given":
+            return float(given)
+        fired = [f.compiled for f in outcome.fired if f.compiled.severity == "warning" and not f.names]
+        wanted = [c for c in fired if c.id in self.steering and (level["count"] != "quality" or c.stage == "quality")]
+        return float(len(wanted))
+
+    def value(self, text: str, state: Any) -> Any:
+        if text not in self._ready:
+            program = self.context.resolver.program
+            self._ready[text] = evaluator(fold_release(parse(text), Version, program.release), program.tables)
+        found = self._ready[text](state)
+        return None if type(found) is Unknown else found
+
+
+def size(problem: Problem) -> int:
+    """How many settings the levers of a problem have."""
+    return prod(len(c.values) for c in problem.choices)
+
+
+def best(problem: Problem) -> tuple[dict[str, Any], Costs] | None:
+    """The lexicographic optimum over every setting, ties by order of levers and values; None when all are refused."""
+    judge = Evaluator(problem)
+    found: list[tuple[dict[str, Any], Costs]] = []
+    for combo in product(*(c.values for c in problem.choices)):
+        setting = {c.key: v for c, v in zip(problem.choices, combo, strict=True)}
+        outcome = judge.outcome(completed(problem, setting))
+        if not judge.refused(outcome):
+            found.append((setting, judge.costs(outcome, sum(v is not None for v in combo))))
+    optimum = []
+    for number, level in enumerate(problem.goal["levels"]):
+        if not found:
+            return None
+        least = min(costs[number] for _, costs in found)
+        optimum.append(least)
+        limit = least + abs(least) * (level.get("slack") or 0.0)
+        found = [(s, c) for s, c in found if c[number] <= limit + max(1e-6, abs(limit) * 1e-9)]
+    return found[0][0], tuple(optimum)
+
+
+def rechecked(problem: Problem, facts: Facts, given: int) -> Costs:
+    """The costs of a finished launch, by running it."""
+    judge = Evaluator(problem)
+    return judge.costs(judge.outcome(facts), given)
