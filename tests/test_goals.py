@@ -109,8 +109,8 @@ def test_what_is_banned_is_not_in_force(ask: Callable[..., dict[str, Any]], ban:
 
 
 def test_bans_repeat_and_a_pin_against_a_ban_is_a_conflict(ask: Callable[..., dict[str, Any]]) -> None:
-    bans = [word for ban in ("flashinfer", "triton") for word in ("--ban", f"attention_backend={ban}")]
-    assert not {"flashinfer", "triton"} & set(ask(*bans)["argv"])
+    bans = [word for ban in ("attention_backend=flashinfer", "--speculative-algorithm") for word in ("--ban", ban)]
+    assert not {"flashinfer", "--speculative-algorithm"} & set(ask(*bans)["argv"])
     pinned = ask("--ban", "--attention-backend=triton", pins=("--attention-backend", "triton"), status=1)
     assert {m["who"] for m in pinned["conflict"]} == {"you"}
 

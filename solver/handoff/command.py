@@ -12,7 +12,6 @@ from solver.records import FlagForm
 DEFAULT_PREFIX = ("python", "-m", "sglang.launch_server")
 FIRST = ("model_path", "tp_size", "pp_size", "dp_size", "ep_size")
 """Flags that a reader looks for first; the rest follows by name."""
-"""Switches that still work and warn."""
 
 
 def argv_of(
