@@ -76,8 +76,10 @@ def test_a_path_that_nobody_measured_is_never_chosen(store: Store, goal: str) ->
             assert found.after["token_latency_us"] is not None
 
 
-@pytest.mark.parametrize("pin", ["--enable-mscclpp", "--moe-a2a-backend deepep"])
-def test_a_pinned_path_that_nobody_measured_is_kept_and_its_time_unknown(store: Store, pin: str) -> None:
-    found = answer(store, "min-latency", "--tp", "8", *pin.split(), model="qwen3-235b-a22b-fp8")
+@pytest.mark.parametrize(
+    ("pin", "hardware"), [("--enable-mscclpp", "8xrtx-pro-6000"), ("--moe-a2a-backend deepep", "8xh20")]
+)
+def test_a_pinned_path_that_nobody_measured_is_kept_and_its_time_unknown(store: Store, pin: str, hardware: str) -> None:
+    found = answer(store, "min-latency", "--tp", "8", *pin.split(), model="qwen3-235b-a22b-fp8", hardware=hardware)
     assert isinstance(found, Solution)
     assert found.after["token_latency_us"] is None

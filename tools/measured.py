@@ -25,9 +25,9 @@ import yaml
 
 from solver.acceptance import accepted_tokens
 from solver.constants import Costs, LayerCost, read_costs
-from solver.context import find_hardware
 from solver.cost import Setting, prepare, token_latency
 from solver.store import Store
+from solver.traits.find import find_hardware
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTS = ROOT.parent / "shared" / "facts" / "measured.jsonl"

@@ -28,12 +28,13 @@ from independent import rechecked
 
 from solver.answer import solve
 from solver.conflict import Impossible
-from solver.context import Context, Options, build, find_hardware
+from solver.context import Context, Options, build
 from solver.handoff.command import argv_of
 from solver.launch import read_argv
 from solver.solve import Solution, errors_in, problem_of
 from solver.solving import with_model_path
 from solver.store import Store, default_root
+from solver.traits.find import find_hardware
 
 KEPT = Path("tests/oracle/solved.jsonl")
 RELEASES = ("0.5.9", "0.5.10", "0.5.12", "0.5.23")
