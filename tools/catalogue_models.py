@@ -68,8 +68,13 @@ def from_directory(path: Path, manifest: Entry) -> Entry:
 
 
 def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
-    """An entry whose config stands in the manifest, or is another checkpoint's with some keys set."""
+    """An entry whose config stands in the manifest, or is another checkpoint's with some keys set.
+
+    `traits` instead of a config: all that the sources say of it.
+    """
     sources: list[Entry] = list(item.get("sources", ()))
+    if "traits" in item:
+        return entry_of(item["hub_id"], item["traits"], sources, manifest)
     top = item.get("config")
     if top is None:
         top = read_config(open_folder(checkpoints / item["from"])).top | item["set"]
@@ -86,10 +91,8 @@ def entry_of(hub_id: str, traits: Entry, sources: list[Entry], manifest: Entry) 
         entry["aliases"] = manifest["aliases"][name]
     entry["hub_ids"] = [hub_id, *manifest["hub_ids"].get(name, ())]
     entry["traits"] = {key: value for key, value in traits.items() if key != "id"}
-    entry["sources"] = [
-        *sources,
-        {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"},
-    ]
+    computed = {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"}
+    entry["sources"] = [*sources, *([computed] if "total_params_b" in traits else ())]
     return entry
 
 
@@ -99,7 +102,8 @@ def add_parsers(entry: Entry, facts: dict[str, Entry]) -> None:
     named = {key: fact[key] for key in ("tool_parser", "reasoning_parser") if fact.get(key)}
     if named:
         entry["traits"] |= named
-        entry["sources"].insert(-1, {"note": f"parsers: {fact['parser_source']}"})
+        said = {"note": f"parsers: {fact['parser_source']}"}
+        entry["sources"].insert(len(entry["sources"]) - ("total_params_b" in entry["traits"]), said)
 
 
 if __name__ == "__main__":

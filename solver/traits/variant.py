@@ -14,14 +14,11 @@ CACHED = "models--"
 def shape_of_variant(index: Index, name: str) -> tuple[str, dict[str, Any]] | None:
     """Family and shape of the model that `name` is a format of; None unless it is exactly one family's.
 
-    The name is the last part of a path or hub id, or the `models--owner--name` of a hub cache. It must be a known
-    name followed by words of `knowledge/formats.yaml`, so size, generation and tuning are the known model's.
+    The name is the last part of a path or hub id, or the `models--owner--name` of a hub cache. Without the words of
+    `knowledge/formats.yaml` at its end it must be a known name without its own, so size, generation and tuning agree.
     """
     endings = format_endings(index.format_words)
-    base = _base(_own_name(name), endings)
-    if base == _plain(_own_name(name)):
-        return None
-    entries = _entries_called(index, base, endings)
+    entries = _entries_called(index, _base(_own_name(name), endings), endings)
     families = {entry.family for entry in entries}
     if len(families) != 1 or not all(families):
         return None
@@ -41,12 +38,8 @@ def _own_name(name: str) -> str:
     return (cached or parts or [""])[-1]
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "-")
-
-
 def _base(name: str, endings: re.Pattern[str]) -> str:
-    return endings.sub("", _plain(name))
+    return endings.sub("", name.lower().replace("_", "-"))
 
 
 def _entries_called(index: Index, base: str, endings: re.Pattern[str]) -> list[Traits]:
