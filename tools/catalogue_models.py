@@ -70,18 +70,18 @@ def from_directory(path: Path, manifest: Entry) -> Entry:
 def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
     """An entry whose config stands in the manifest, or is another checkpoint's with some keys set.
 
-    `traits` instead of a config: all that the sources say of it.
+    `traits` go before what the config gives; without a config they are all that the sources say.
     """
     sources: list[Entry] = list(item.get("sources", ()))
-    if "traits" in item:
+    if "from" not in item and "config" not in item:
         return entry_of(item["hub_id"], item["traits"], sources, manifest)
     top = item.get("config")
     if top is None:
         top = read_config(open_folder(checkpoints / item["from"])).top | item["set"]
         sources.append({"url": manifest["sources"]["directory"].format(name=item["from"]), "note": item["note"]})
     traits = traits_of(config_of(Path(catalogue_id(item["hub_id"])), top)) | item.get("parsers", {})
-    unknown = item.get("unknown", ())
-    return entry_of(item["hub_id"], {k: v for k, v in traits.items() if k not in unknown}, sources, manifest)
+    known = {k: v for k, v in traits.items() if k not in item.get("unknown", ())} | item.get("traits", {})
+    return entry_of(item["hub_id"], known, sources, manifest)
 
 
 def entry_of(hub_id: str, traits: Entry, sources: list[Entry], manifest: Entry) -> Entry:
