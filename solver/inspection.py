@@ -62,7 +62,7 @@ def model(index: Index, name: str) -> Inspection:
     notes: list[Any] = []
     traits = find_model(index, name, None, notes)[1]
     remarks = tuple(note.why for note in notes)
-    if "id" not in traits:
+    if traits["id"] not in index.models:
         return Inspection(traits, dict.fromkeys(traits, f"catalogue, family {traits['family']}"), (), remarks)
     return _completed({}, {}, index.models[traits["id"]], remarks)
 

@@ -251,7 +251,7 @@ def test_another_format_of_a_known_model_has_its_shape_and_no_format(store: Stor
     found, traits = find_model(store.index, None, name, notes)
     assert (found, traits["family"]) == (name, family)
     assert traits["architecture"] and traits["layers"] and traits["mtp_in_checkpoint"] is None
-    known = {f"model.{trait}" for trait in traits} - {"model.mtp_in_checkpoint"}
+    known = {f"model.{trait}" for trait in traits} - {"model.mtp_in_checkpoint", "model.id"}
     assert not known & {trait for trait, form in store.index.traits.items() if form.of == "format"}
     assert [(note.what, family in note.why) for note in notes] == [("model", True)]
 

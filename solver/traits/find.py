@@ -9,7 +9,7 @@ from solver.errors import RequestError
 from solver.index import Index
 from solver.records import Traits
 from solver.release import Assumed
-from solver.traits.variant import shape_of_variant
+from solver.traits.variant import own_name, shape_of_variant
 
 if TYPE_CHECKING:
     from solver.traits.hardware import Machine
@@ -39,7 +39,7 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
     if variant is not None:
         family, shape = variant
         notes.append(Assumed("model", name, f"shape of {family}; the format of {name} is not known"))
-        return name, {**NOTHING_READ, **shape, "family": family}
+        return name, {**NOTHING_READ, **shape, "id": own_name(name), "family": family}
     if wanted is not None:
         from difflib import get_close_matches
 

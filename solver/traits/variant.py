@@ -14,11 +14,11 @@ CACHED = "models--"
 def shape_of_variant(index: Index, name: str) -> tuple[str, dict[str, Any]] | None:
     """Family and shape of the model that `name` is a format of; None unless it is exactly one family's.
 
-    The name is the last part of a path or hub id, or the `models--owner--name` of a hub cache. Without the words of
-    `knowledge/formats.yaml` at its end it must be a known name without its own, so size, generation and tuning agree.
+    Without the words of `knowledge/formats.yaml` at its end its own name must be a known name without such words, so
+    size, generation and tuning agree.
     """
     endings = format_endings(index.format_words)
-    entries = _entries_called(index, _base(_own_name(name), endings), endings)
+    entries = _entries_called(index, _base(own_name(name), endings), endings)
     families = {entry.family for entry in entries}
     if len(families) != 1 or not all(families):
         return None
@@ -32,7 +32,8 @@ def format_endings(words: FormatWords) -> re.Pattern[str]:
     return re.compile(rf"(?:[-.](?:{before}))*(?:[-.](?:{word})(?:[-.](?:{after}))*)+$")
 
 
-def _own_name(name: str) -> str:
+def own_name(name: str) -> str:
+    """The last part of a path or hub id, or the name in a hub cache's `models--owner--name`."""
     parts = [part for part in name.split("/") if part]
     cached = [part.rpartition("--")[2] for part in parts if part.startswith(CACHED)]
     return (cached or parts or [""])[-1]
