@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from solver.nodes import Node
-from solver.records import EnvForm, FlagForm, Release, Rule, TraitForm
+from solver.records import EnvForm, FlagForm, FormatWords, Release, Rule, TraitForm
 from solver.screening import Screening, screening_of
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Core(msgspec.Struct, frozen=True):
     traits: dict[str, TraitForm]
     goals: dict[str, Any]
     hub_ids: dict[str, str]
+    format_words: FormatWords
     gpu_names: dict[str, str]
     """Alias, or name as nvidia-smi prints it, in small letters -> GPU id."""
     evidence: tuple[str, ...]
@@ -207,6 +208,7 @@ def index_parts(knowledge: "Knowledge", content_hash: str, evidence: tuple[str, 
             traits=knowledge.traits,
             goals={g.id: msgspec.to_builtins(g) for g in knowledge.goals.values()},
             hub_ids={hub.lower(): m.id for m in knowledge.models.values() for hub in m.hub_ids},
+            format_words=knowledge.format_words,
             gpu_names={
                 name.lower(): gpu.id
                 for gpu in knowledge.hardware.values()

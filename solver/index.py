@@ -10,7 +10,7 @@ import msgspec
 
 from solver.compiled import Core
 from solver.known import Known
-from solver.records import Release, TraitForm, Traits
+from solver.records import FormatWords, Release, TraitForm, Traits
 
 if TYPE_CHECKING:
     from solver.evidence import Part, Ran
@@ -85,6 +85,10 @@ class Index:
     def hub_ids(self) -> dict[str, str]:
         """Hub id in small letters -> model id."""
         return self.core.hub_ids
+
+    @property
+    def format_words(self) -> FormatWords:
+        return self.core.format_words
 
     @cached_property
     def models(self) -> Records:

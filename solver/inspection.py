@@ -61,7 +61,10 @@ def model(index: Index, name: str) -> Inspection:
         return _completed(read | stored, origins, entry)
     notes: list[Any] = []
     traits = find_model(index, name, None, notes)[1]
-    return _completed({}, {}, index.models[traits["id"]], tuple(note.why for note in notes))
+    remarks = tuple(note.why for note in notes)
+    if traits["id"] not in index.models:
+        return Inspection(traits, dict.fromkeys(traits, f"catalogue, family {traits['family']}"), (), remarks)
+    return _completed({}, {}, index.models[traits["id"]], remarks)
 
 
 def _completed(

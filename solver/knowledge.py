@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from solver.errors import KnowledgeError
-from solver.records import Compare, EnvVar, Evidence, Flag, Release, Rule, Steps, Table, TraitForm, Traits
+from solver.records import Compare, EnvVar, Evidence, Flag, FormatWords, Release, Rule, Steps, Table, TraitForm, Traits
 from solver.signatures import LogPattern, Logs, Phase, Place, Signature
 
 Record = TypeVar("Record")
@@ -83,6 +83,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     models: dict[str, Traits]
     hardware: dict[str, Traits]
     traits: dict[str, TraitForm]
+    format_words: FormatWords
     logs: Logs
     evidence: tuple[Evidence, ...]
     compare: Compare
@@ -184,6 +185,7 @@ def load(folder: Path | str) -> Knowledge:
         models=_by_file_name(Traits, root / "models"),
         hardware=_by_file_name(Traits, root / "hardware"),
         traits={t.name: t for t in _records(TraitForm, root / "traits.yaml")},
+        format_words=_whole_file(FormatWords, root / "formats.yaml"),
         logs=_logs(engine),
         evidence=_evidence(engine / "evidence"),
         compare=_compare(engine / "evidence" / COMPARE),
@@ -191,8 +193,8 @@ def load(folder: Path | str) -> Knowledge:
     )
 
 
-def _generated(kind: type[Record], path: Path) -> Record:
-    """A file that a tool writes; what is not there is empty."""
+def _whole_file(kind: type[Record], path: Path) -> Record:
+    """A file that is one record; what is not there is empty."""
     return _record(kind, read_yaml(path) if path.exists() else {}, path)
 
 
@@ -202,8 +204,8 @@ def _logs(engine: Path) -> Logs:
     twice = sorted({s.id for s in signatures if sum(s.id == o.id for o in signatures) > 1})
     if twice:
         raise KnowledgeError(f"{engine / 'signatures'}: ids that stand twice: {', '.join(twice)}")
-    modules = _generated(dict[str, tuple[str, ...]], engine / "modules.yaml")
-    messages = _generated(dict[str, dict[str, tuple[int, ...]]], engine / "messages.yaml")
+    modules = _whole_file(dict[str, tuple[str, ...]], engine / "modules.yaml")
+    messages = _whole_file(dict[str, dict[str, tuple[int, ...]]], engine / "messages.yaml")
     return Logs(
         signatures=tuple(signatures),
         phases=_records(Phase, engine / "log_phases.yaml"),

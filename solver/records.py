@@ -209,13 +209,25 @@ class Traits(Strict, frozen=True):
 
 
 class TraitForm(Strict, frozen=True):
-    """What a trait means: its type, unit, and the values it can take where they are few."""
+    """What a trait means: its type, unit, and the values it can take where they are few.
+
+    `of: format`: it belongs to one checkpoint's format, not to the shape that all formats of a model share.
+    """
 
     name: str
     type: str
     description: str
+    of: Literal["format"] | None = None
     unit: str | None = None
     domain: tuple[Any, ...] | None = None
+
+
+class FormatWords(Strict, frozen=True):
+    """Words by which names of checkpoints say the format of the weights, and what may stand before and after them."""
+
+    words: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 class Evidence(Strict, frozen=True):

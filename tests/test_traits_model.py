@@ -11,6 +11,7 @@ import pytest
 
 from solver.errors import RequestError
 from solver.knowledge import load
+from solver.release import Assumed
 from solver.store import Store
 from solver.traits.find import find_model
 from solver.traits.model import catalogue_id, read_checkpoint
@@ -232,6 +233,48 @@ def test_the_catalogue_names_a_model_by_id_hub_id_and_path(store: Store, name: s
 def test_an_unknown_model_gets_near_names(store: Store) -> None:
     with pytest.raises(RequestError, match=r"near are .*qwen3\.5-397b-a17b"):
         find_model(store.index, "Qwen/Qwen3.5-397B-A17", None, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("unsloth/Qwen3-32B-unsloth-bnb-4bit", "qwen3-32b"),
+        ("RedHatAI/Qwen3-32B-quantized.w4a16", "qwen3-32b"),
+        ("amd/Qwen3.5-397B-A17B-MXFP4-AttnFP8-V2", "qwen3.5-397b-a17b"),
+        ("nvidia/DeepSeek-R1-0528-FP4-v2", "deepseek-r1"),
+        ("/models/kimi_k2_instruct_w4afp8/", "kimi-k2-instruct"),
+        ("/hub/models--org--GLM-5-AWQ/snapshots/0123abc", "glm-5"),
+    ],
+)
+def test_another_format_of_a_known_model_has_its_shape_and_no_format(store: Store, name: str, family: str) -> None:
+    notes: list[Assumed] = []
+    found, traits = find_model(store.index, None, name, notes)
+    assert (found, traits["family"]) == (name, family)
+    assert traits["architecture"] and traits["layers"] and traits["mtp_in_checkpoint"] is None
+    known = {f"model.{trait}" for trait in traits} - {"model.mtp_in_checkpoint", "model.id"}
+    assert not known & {trait for trait, form in store.index.traits.items() if form.of == "format"}
+    assert [(note.what, family in note.why) for note in notes] == [("model", True)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Qwen/Qwen3-33B-FP8",  # another size
+        "Qwen/Qwen3.9-397B-A17B-FP8",  # another generation
+        "Qwen/Qwen3-32B-Thinking-FP8",  # another tuning
+        "Qwen/Qwen3-32B-v2-FP8",  # `v2` before the format belongs to the model
+        "someone/FP8",
+        "/models/Qwen3-32B-FP8-dynamic/drafts/eagle",  # the folder around it is not the model
+    ],
+)
+def test_a_name_that_is_no_known_model_and_format_words_says_nothing(store: Store, name: str) -> None:
+    assert find_model(store.index, None, name, []) == (name, {"mtp_in_checkpoint": None})
+
+
+def test_a_trait_in_which_the_formats_of_a_model_differ_stays_unknown(store: Store) -> None:
+    """Two checkpoints of MiniMax M3 name different architectures."""
+    traits = find_model(store.index, None, "someone/MiniMax-M3-AWQ", [])[1]
+    assert traits["layers"] == 60 and "architecture" not in traits
 
 
 def test_a_directory_that_is_named_like_an_entry_gets_its_family(store: Store, tmp_path: Path) -> None:

@@ -68,15 +68,20 @@ def from_directory(path: Path, manifest: Entry) -> Entry:
 
 
 def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
-    """An entry whose config stands in the manifest, or is another checkpoint's with some keys set."""
+    """An entry whose config stands in the manifest, or is another checkpoint's with some keys set.
+
+    `traits` go before what the config gives; without a config they are all that the sources say.
+    """
     sources: list[Entry] = list(item.get("sources", ()))
+    if "from" not in item and "config" not in item:
+        return entry_of(item["hub_id"], item["traits"], sources, manifest)
     top = item.get("config")
     if top is None:
         top = read_config(open_folder(checkpoints / item["from"])).top | item["set"]
         sources.append({"url": manifest["sources"]["directory"].format(name=item["from"]), "note": item["note"]})
     traits = traits_of(config_of(Path(catalogue_id(item["hub_id"])), top)) | item.get("parsers", {})
-    unknown = item.get("unknown", ())
-    return entry_of(item["hub_id"], {k: v for k, v in traits.items() if k not in unknown}, sources, manifest)
+    known = {k: v for k, v in traits.items() if k not in item.get("unknown", ())} | item.get("traits", {})
+    return entry_of(item["hub_id"], known, sources, manifest)
 
 
 def entry_of(hub_id: str, traits: Entry, sources: list[Entry], manifest: Entry) -> Entry:
@@ -86,10 +91,8 @@ def entry_of(hub_id: str, traits: Entry, sources: list[Entry], manifest: Entry) 
         entry["aliases"] = manifest["aliases"][name]
     entry["hub_ids"] = [hub_id, *manifest["hub_ids"].get(name, ())]
     entry["traits"] = {key: value for key, value in traits.items() if key != "id"}
-    entry["sources"] = [
-        *sources,
-        {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"},
-    ]
+    computed = {"note": "parameters and GiB: computed from shapes and formats, solver/traits/weights.py"}
+    entry["sources"] = [*sources, *([computed] if "total_params_b" in traits else ())]
     return entry
 
 
@@ -99,7 +102,8 @@ def add_parsers(entry: Entry, facts: dict[str, Entry]) -> None:
     named = {key: fact[key] for key in ("tool_parser", "reasoning_parser") if fact.get(key)}
     if named:
         entry["traits"] |= named
-        entry["sources"].insert(-1, {"note": f"parsers: {fact['parser_source']}"})
+        said = {"note": f"parsers: {fact['parser_source']}"}
+        entry["sources"].insert(len(entry["sources"]) - ("total_params_b" in entry["traits"]), said)
 
 
 if __name__ == "__main__":

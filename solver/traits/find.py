@@ -9,6 +9,7 @@ from solver.errors import RequestError
 from solver.index import Index
 from solver.records import Traits
 from solver.release import Assumed
+from solver.traits.variant import own_name, shape_of_variant
 
 if TYPE_CHECKING:
     from solver.traits.hardware import Machine
@@ -19,7 +20,8 @@ NOTHING_READ = {"mtp_in_checkpoint": None}
 
 
 def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]) -> tuple[str | None, dict[str, Any]]:
-    """Traits of the model: a directory, a catalogue id, a hub id, or a path a part of which is a known hub name."""
+    """Traits of the model: a directory, a catalogue id, a hub id, a path a part of which is a known hub name, or the
+    name of another format of a known model (see `shape_of_variant`)."""
     name = wanted if wanted is not None else path if isinstance(path, str) else None
     if name is None:
         return None, {}
@@ -33,6 +35,11 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
             notes.append(Assumed("model", entry.id, f"a part of {name} is the hub name of this catalogue entry"))
     if entry is not None:
         return entry.id, with_entry(entry, {})
+    variant = shape_of_variant(index, name)
+    if variant is not None:
+        family, shape = variant
+        notes.append(Assumed("model", name, f"shape of {family}; the format of {name} is not known"))
+        return name, {**NOTHING_READ, **shape, "id": own_name(name), "family": family}
     if wanted is not None:
         from difflib import get_close_matches
 
