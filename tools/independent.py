@@ -12,9 +12,11 @@ from typing import Any
 from packaging.version import Version
 
 from solver.conditions import Unknown, evaluator
-from solver.facts import Facts
+from solver.evidence import split
+from solver.facts import Facts, env_text
 from solver.goals import is_metric, reads_like
 from solver.grammar import fold_release, parse
+from solver.nearness import DIFFERENCES, OTHER_RELEASE, records_near
 from solver.pipeline import Outcome, run
 from solver.solve import Problem, completed
 
@@ -47,6 +49,20 @@ class Evaluator:
         """What the launch costs at each level; `given`: flags and variables that were chosen."""
         return tuple(self._cost(level, outcome, given) for level in self.problem.goal["levels"])
 
+    def _nearest(self, outcome: Outcome) -> tuple[int, bool]:
+        """Choices that differ from the nearest record, and whether it is of another release; 0 where there is none."""
+        context, spaces = self.context, outcome.state.spaces
+        program = context.resolver.program
+        part = context.index.evidence(str(context.facts.model.get("architecture")))
+        set_here = [name for space, name in outcome.state.origins if space == "env" and name in program.env]
+        env = {name: env_text(spaces["env"][name]) for name in set_here}
+        here, _ = split(spaces["given"], env, program.flags, program.env, part)
+        found = [
+            (sum(here.get(n) != r.choices.get(n) for n in {*here, *r.choices}), r.release != context.release)
+            for r in records_near(context)
+        ]
+        return min(found, default=(0, False))
+
     def _cost(self, level: dict[str, Any], outcome: Outcome, given: int) -> float:
         if is_metric(level):
             sign = -1.0 if "maximise" in level else 1.0
@@ -55,6 +71,8 @@ class Evaluator:
             return float(sum(bool(self.value(text, outcome.state)) for text in level["count_if"]))
         if level["count"] == "given":
             return float(given)
+        if level["count"] in (DIFFERENCES, OTHER_RELEASE):
+            return float(self._nearest(outcome)[level["count"] == OTHER_RELEASE])
         fired = [f.compiled for f in outcome.fired if f.compiled.severity == "warning" and not f.names]
         wanted = [c for c in fired if c.id in self.steering and (level["count"] != "quality" or c.stage == "quality")]
         return float(len(wanted))

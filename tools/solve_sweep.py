@@ -57,6 +57,10 @@ ROOMY = 0.85
 """Share of problems whose machine holds the weights; the rest is taken as it comes."""
 
 
+SHAPE = {"architecture", "layers", "weight_gib"}
+"""What an entry has to state for its model to be asked about."""
+
+
 class Question(NamedTuple):
     """One problem."""
 
@@ -72,7 +76,7 @@ class Question(NamedTuple):
 def questions(store: Store, count: int, seed: int) -> Iterator[Question]:
     """The same ones for the same seed: models, machines, releases and goals in turn, pins by chance."""
     dice = random.Random(seed)
-    models = sorted(m.id for m in store.index.models.values() if m.hub_ids and m.traits.get("architecture"))
+    models = sorted(m.id for m in store.index.models.values() if m.hub_ids and m.traits.keys() >= SHAPE)
     dice.shuffle(models)
     goals = sorted(store.index.goals)
     for number in range(count):
