@@ -147,7 +147,7 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         because=fired.because,
         conditional_on=rest,
         after=left_open[0] if left_open else None,
-        fixes=fixes_of(rule, resolver.ready(fired.compiled).fix_when, outcome, values),
+        fixes=fixes_of(rule, resolver.ready(fired.compiled).fix_when, fired, outcome, values),
         sources=rule.sources,
     )
 
@@ -191,10 +191,11 @@ def _message_values(rule: Rule, fired: Fired, outcome: Outcome, program: Program
 
 
 def fixes_of(
-    rule: Rule, conditions: list[Evaluator | None], outcome: Outcome, values: dict[str, Any]
+    rule: Rule, conditions: list[Evaluator | None], fired: Fired, outcome: Outcome, values: dict[str, Any]
 ) -> tuple[Fix, ...]:
     """The rule's fixes that apply here: `only_if` does not fail, only what was given is dropped, holes are filled."""
     spaces = outcome.state.spaces
+    spaces["let"] = fired.lets
     found = []
     for fix, only_if in zip(rule.fix, conditions, strict=True):
         if only_if is not None and only_if(outcome.state) is False:

@@ -10,6 +10,7 @@ from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, State, gatherer
 from solver.nodes import Node, names_in
+from solver.screening import names_of
 
 if TYPE_CHECKING:
     from solver.screen import Screen, Watch
@@ -102,9 +103,7 @@ class Ready:
     @cached_property
     def inputs(self) -> Callable[[Any], Hashable] | None:
         """Gathers all facts that the decision depends on; None where a computed figure is among them."""
-        values = [s.value for b in self.rule.branches for s in b.sets]
-        names = dict.fromkeys((*self.mentioned, *(n for v in values for n in names_in(v) if n[0] != "let")))
-        names.update(dict.fromkeys(n for _, node in self.rule.let for n in names_in(node) if n[0] != "let"))
+        names = names_of(self.rule)
         return None if any(space == "estimate" for space, _ in names) else gatherer(names, self._program)
 
     def remembered(self, state: State) -> Decision | None:

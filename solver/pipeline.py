@@ -27,6 +27,8 @@ class Fired(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     because: tuple[Fact, ...]
     values: dict[str, Any]
+    lets: dict[str, Any] = {}
+    """The rule's intermediate values, as its fixes read them."""
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -118,7 +120,7 @@ class _Run:
             for item in branch.sets:
                 values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
                 values[f"given.{item.name}"] = state.get("given", item.name)
-        self.fired.append(Fired(ready.rule, names, because, values))
+        self.fired.append(Fired(ready.rule, names, because, values, state.spaces["let"]))
 
 
 def plain(value: Any) -> Any:

@@ -40,24 +40,28 @@ class Screen:
         self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
         self._masks: dict[Name, dict[Any, int]] = {name: {} for name in self._tests}
         self._unset = {(space, name): int.from_bytes(mask, "little") for space, name, mask in screening.unset}
+        self.wakes = {(space, name): bits(places) for space, name, places in screening.wakes}
+        self._asleep = reduce(or_, self.wakes.values(), 0)
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
 
     def start(self, facts: Facts, state: State) -> Watch:
         """What can act on the values that a run starts from."""
         ruled_out = self._unset.copy()
+        asleep = self._asleep
         spaces = state.spaces
         flags = (*facts.given, *facts.doubtful)
         for space, stated in (("flag", flags), ("given", facts.given), ("env", facts.env)):
             values = spaces[space]
             for name in stated:
                 fact = (space, name)
+                asleep &= ~self.wakes.get(fact, 0)
                 if fact in ruled_out:
                     ruled_out[fact] = self.mask(fact, values.get(name))
         by_traits = self._by_traits(facts.model, "model", state) | self._by_traits(facts.hardware, "hardware", state)
         for fact in self._others:
             by_traits |= self.mask(fact, state.get(*fact))
-        return Watch(self, ruled_out, self._can_act & ~by_traits)
+        return Watch(self, ruled_out, self._can_act & ~by_traits, asleep)
 
     def _by_traits(self, traits: Mapping[str, Any], space: str, state: State) -> int:
         """The rules that a model or machine rules out; launches of a batch share the mappings of their traits."""
@@ -101,13 +105,14 @@ class Screen:
 class Watch:
     """The places of the rules to look at in one run, in order, while flags and variables change."""
 
-    __slots__ = ("_alive", "_place", "_possible", "_ruled_out", "_screen")
+    __slots__ = ("_alive", "_asleep", "_place", "_possible", "_ruled_out", "_screen")
 
-    def __init__(self, screen: Screen, ruled_out: dict[Name, int], possible: int) -> None:
+    def __init__(self, screen: Screen, ruled_out: dict[Name, int], possible: int, asleep: int) -> None:
         self._screen = screen
         self._ruled_out = ruled_out
         self._possible = possible
-        self._alive = possible & ~reduce(or_, ruled_out.values(), 0)
+        self._asleep = asleep
+        self._alive = possible & ~asleep & ~reduce(or_, ruled_out.values(), 0)
         self._place = 0
 
     def __iter__(self) -> Iterator[int]:
@@ -117,11 +122,14 @@ class Watch:
 
     def changed(self, name: Name, value: Any) -> None:
         """A flag or variable has another value now."""
+        freed = self._asleep & self._screen.wakes.get(name, 0)
+        self._asleep &= ~freed
+        after = 0
         before = self._ruled_out.get(name)
-        if before is None:
-            return
-        after = self._ruled_out[name] = self._screen.mask(name, value)
-        freed = before & ~after & self._possible
+        if before is not None:
+            after = self._ruled_out[name] = self._screen.mask(name, value)
+            freed |= before & ~after & ~self._asleep
+        freed &= self._possible
         if freed >> self._place and freed.bit_count() > FEW:  # the rules before this place have had their turn
             freed &= ~reduce(or_, self._ruled_out.values())
         self._alive = self._alive & ~after | freed

@@ -32,11 +32,16 @@ class Test(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Screening(msgspec.Struct, frozen=True, array_like=True):
-    """`unset`: namespace, name, and what is ruled out while nothing is given (bits, little-endian); `never`: always."""
+    """`unset`: namespace, name and what is ruled out while nothing is given (bits, little-endian); `never`: always.
+
+    `wakes`: rules that do nothing on any model and machine until one of their flags or variables is not as it is when
+    nothing is given, by those flags and variables.
+    """
 
     tests: tuple[Test, ...]
     unset: tuple[tuple[str, str, bytes], ...]
     never: tuple[int, ...]
+    wakes: tuple[tuple[str, str, tuple[int, ...]], ...]
 
 
 def screening_of(program: "Program") -> Screening:
@@ -54,7 +59,38 @@ def screening_of(program: "Program") -> Screening:
                 kept = found.setdefault(msgspec.msgpack.encode(node), (names[0][0], name, node, {}))
                 kept[3][place] = None
     tests = tuple(Test(space, name, node, tuple(rules)) for space, name, node, rules in found.values())
-    return Screening(tests, tuple(_unset(program, tests)), tuple(dict.fromkeys(never)))
+    return Screening(tests, tuple(_unset(program, tests)), tuple(dict.fromkeys(never)), tuple(_wakes(program)))
+
+
+def _wakes(program: "Program") -> list[tuple[str, str, tuple[int, ...]]]:
+    from solver.decisions import Ready
+
+    found: dict[tuple[str, str], list[int]] = {}
+    state = _Unset(program)
+    for place, rule in enumerate(program.rules):
+        names = [name for name in names_of(rule) if name[0] in state.values]
+        if names and Ready(rule, program).decide(state) is None:  # type: ignore[arg-type]  # reads it the same way
+            for name in names:
+                found.setdefault(name, []).append(place)
+    return [(space, name, tuple(places)) for (space, name), places in found.items()]
+
+
+class _Unset:
+    """The state of a launch that gives nothing, on a model and a machine of which nothing is known."""
+
+    def __init__(self, program: "Program") -> None:
+        self.values: dict[str, dict[str, Any]] = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
+        self.spaces: dict[str, dict[str, Any]] = {**self.values, "let": {}}
+
+    def get(self, space: str, name: str) -> Any:
+        return self.spaces[space].get(name) if space in self.spaces else Unknown((f"{space}.{name}",))
+
+
+def names_of(rule: "CompiledRule") -> tuple[tuple[str, str], ...]:
+    """All facts that a rule reads."""
+    branches = (node for b in rule.branches for node in (*b.when, *(s.value for s in b.sets)))
+    nodes = (*(node for _, node in rule.let), *rule.when, *rule.require, *rule.forbid, *branches)
+    return tuple(dict.fromkeys(name for node in nodes for name in names_in(node) if name[0] != "let"))
 
 
 def _unset(program: "Program", tests: tuple[Test, ...]) -> list[tuple[str, str, bytes]]:
