@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Run
+from conftest import ROOT, SHARED, Run
 
 Gate = Callable[..., Run]
 LAUNCH = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B"
@@ -48,6 +48,26 @@ def test_a_finding_points_at_its_words_in_the_file(project: Path, flagwise: Gate
     start, end = finding["span"]
     assert (project / "run.sh").read_bytes()[start:end] == b"--nope"
     assert run.status == 1
+
+
+@pytest.mark.parametrize("words", ["--mamba-scheduler-strategy extra_buffer", "--speculative-draft 8", "--nope 1"])
+def test_what_another_release_takes_depends_on_the_release(project: Path, flagwise: Gate, words: str) -> None:
+    (project / "run.sh").write_text(f"{LAUNCH} {words}\n")
+    options = ("--hardware", "1xh100-sxm", "--format", "json")
+    (open_ended,) = [f for f in data(flagwise("gate", *options))["findings"] if f["stage"] == "parse"]
+    assert open_ended["conditional_on"] == (["release"] if words.startswith("--mamba") else [])
+    (said,) = [
+        f for f in data(flagwise("gate", "--engine-version", "0.5.23", *options))["findings"] if f["stage"] == "parse"
+    ]
+    assert (said["rule"], said["conditional_on"]) == (open_ended["rule"], [])
+
+
+def test_real_deployments_are_not_refused_for_what_nobody_said(flagwise: Gate) -> None:
+    if not (SHARED / "corpus" / "files").is_dir():
+        pytest.skip("needs the shared corpus")
+    found = data(flagwise("gate", str(SHARED / "corpus" / "files"), "--format", "json"))
+    assert len(found["launches"]) > 20
+    assert [f for f in found["findings"] if f["severity"] == "error" and not f["conditional_on"]] == []
 
 
 def test_spans_count_bytes_and_columns_characters(project: Path, flagwise: Gate) -> None:

@@ -6,7 +6,7 @@ wherever in the file they stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -19,11 +19,23 @@ from solver.gate.alike import Alike
 from solver.gate.found import Found
 from solver.gate.report import Verdict
 from solver.gate.settings import Said
+from solver.index import Index
 from solver.pipeline import Outcome
+from solver.problems import Problem
 from solver.records import Finding, Span
 from solver.release import FORK, image_version
 from solver.store import Store
 from solver.traits.hardware import COUNTED
+
+BY_RELEASE = (
+    "renamed-flag",
+    "other-release-flag",
+    "refused-flag",
+    "ambiguous-abbreviation",
+    "env-not-read",
+    "env-deprecated",
+)
+"""Problems of words that another release may take."""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -80,13 +92,21 @@ class Judge:
         if found.partial:
             problems = tuple(p for p in context.problems if p.kind != "missing-required")
             context = msgspec.structs.replace(context, problems=problems)
+        read = self._read(context)
         if self.exact:
-            result = check_context(context)
-            verdict = _verdict(context, options, result.findings)
-            return Judged(context, result.findings, verdict, result.outcomes)
-        read = reading_findings(self.store, context.resolver.program, context.problems, context.facts)
+            result = check_context(msgspec.structs.replace(context, problems=()))
+            findings = tuple(sorted((*read, *result.findings), key=order))
+            return Judged(context, findings, _verdict(context, options, findings), result.outcomes)
         findings = tuple(sorted((*read, *self._alike.findings(context)), key=order))
         return Judged(context, findings, _verdict(context, options, findings))
+
+    def _read(self, context: Context) -> Iterator[Finding]:
+        """What is wrong with the words; where nobody said the release, what another one takes depends on that."""
+        program = context.resolver.program
+        for problem in context.problems:
+            open_to_doubt = context.release_from == "assumed" and _is_taken_elsewhere(context.index, problem)
+            for finding in reading_findings(self.store, program, (problem,), context.facts):
+                yield msgspec.structs.replace(finding, conditional_on=("release",)) if open_to_doubt else finding
 
     def _options(self, found: Found, general: Said, beside_it: Said) -> Options:
         """What is said of a launch: by a comment, else on the command line, else by its image, else in the settings."""
@@ -106,6 +126,14 @@ class Judge:
             return None
         names = self.store.index.core.gpu_names
         return names.get(name.lower()) or names.get(name.lower().replace("-", " "))
+
+
+def _is_taken_elsewhere(index: Index, problem: Problem) -> bool:
+    """Whether another release knows the spelling, the variable or the value that this one does not take."""
+    if problem.kind == "invalid-choice":
+        return problem.given in index.known_choices.get(problem.flag or "", {})
+    known = problem.given in index.known_flags or problem.given in index.known_env
+    return known and problem.kind in BY_RELEASE
 
 
 def _names_release(image: str | None) -> bool:

@@ -130,9 +130,17 @@ def conditional_lines(findings: Iterable[Finding]) -> list[str]:
 
 
 def unknown_fact(name: str) -> str:
-    """Whether a condition of a finding is about the model, the command or the machine."""
+    """Whether a condition of a finding is about the release, the model, the command or the machine."""
     space = name.split(".")[0]
-    return "model" if space == "model" else "command" if space in ("flag", "env") else "machine"
+    return (
+        space
+        if space == "release"
+        else "model"
+        if space == "model"
+        else "command"
+        if space in ("flag", "env")
+        else "machine"
+    )
 
 
 def table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...]) -> list[str]:

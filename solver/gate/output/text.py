@@ -11,7 +11,7 @@ from solver.records import Finding
 from solver.render.text import fix_text, paint, unknown_fact, wrapped
 from solver.words import listed
 
-SETTLES = {"machine": "hardware=", "model": "model=", "command": "a written value"}
+SETTLES = {"machine": "hardware=", "model": "model=", "command": "a written value", "release": "release="}
 
 
 def output(report: Report, shown: list[Reported], on_unknown: bool, programs: Programs) -> str:
