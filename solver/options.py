@@ -14,6 +14,7 @@ from typing import NamedTuple
 from solver.records import FlagForm
 
 HELP = ("-h", "--help")
+KEPT_AT_MOST = 4096
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -26,11 +27,25 @@ class Option(NamedTuple):
 
 
 class Index(NamedTuple):
-    """`spellings` maps option strings to canonical ids; `owners` a dest to the id that stands for it."""
+    """`spellings` maps option strings to canonical ids; `owners` a dest to the id that stands for it.
+
+    `found` keeps what arguments named, since launches say the same ones again.
+    """
 
     spellings: dict[str, str]
     owners: dict[str, str]
     required: tuple[str, ...]
+    found: dict[str, Option | None]
+
+    def find(self, text: str) -> Option | None:
+        """The option that an argument names (see `find_option`)."""
+        if not text.startswith("-"):
+            return None
+        if text not in self.found:
+            if len(self.found) >= KEPT_AT_MOST:
+                self.found.clear()
+            self.found[text] = find_option(text, self.spellings)
+        return self.found[text]
 
 
 def index(flags: Mapping[str, FlagForm]) -> Index:
@@ -42,7 +57,7 @@ def index(flags: Mapping[str, FlagForm]) -> Index:
         dest = dest_of(form)
         if dest not in owners or flags[owners[dest]].deprecated:
             owners[dest] = flag
-    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required))
+    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required), {})
 
 
 def spellings_of(form: FlagForm) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import msgspec
 
 from solver.config_file import merge_config
 from solver.expansion import Word
-from solver.options import Index, Option, count_values, dest_of, find_option, index, takes_no_value
+from solver.options import Index, Option, count_values, dest_of, index, takes_no_value
 from solver.problems import REFUSALS, Problem
 from solver.records import FlagForm, Span
 from solver.serving import read_serve
@@ -96,7 +96,7 @@ class _Reader:
         for word in words:
             if word.text == "--":
                 break
-            options.append(find_option(word.text, self.index.spellings))
+            options.append(self.index.find(word.text))
         return options + [None] * (len(words) - len(options))
 
     def _stray(self, word: Word) -> None:
@@ -127,7 +127,7 @@ class _Reader:
         """The flag meant by a spelling with underscores, where dashes make it one."""
         if "_" not in name or option.candidates:
             return None
-        meant = find_option(name.replace("_", "-"), self.index.spellings)
+        meant = self.index.find(name.replace("_", "-"))
         return Option(meant.spelling, option.value) if meant and meant.spelling.startswith("--") else None
 
     def _unread(self, word: Word, option: Option, name: str, following: Sequence[Word]) -> int:
