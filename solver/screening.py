@@ -94,7 +94,7 @@ def names_of(rule: "CompiledRule") -> tuple[tuple[str, str], ...]:
 
 
 def _unset(program: "Program", tests: tuple[Test, ...]) -> list[tuple[str, str, bytes]]:
-    values: dict[str, dict[str, Any]] = {"flag": program.unset_flags, "given": {}, "env": program.unset_env}
+    values = _Unset(program).values
     masks: dict[tuple[str, str], int] = {}
     for test in tests:
         if test.space in values and test.name is not None:

@@ -15,7 +15,7 @@ from solver.check import at_or_above
 from solver.gate.edits import Unmendable, apply
 from solver.gate.found import Kind, Unreadable
 from solver.gate.inspect import Inspector, Judgement
-from solver.gate.judge import Judged
+from solver.gate.judge import Judged, place_of
 from solver.gate.mend import edits_of, fixes_for
 from solver.gate.output.target import replace_file
 from solver.gate.report import Mend, Trouble
@@ -95,7 +95,8 @@ class _Work:
                 key = (index, finding.rule, finding.flags, finding.env, finding.span)
                 if finding.conditional_on or finding.after or finding.rule in verdict.off or key in self.refused:
                     continue
-                line = text.count("\n", 0, verdict.found.at.start) + 1
+                place = place_of(finding, verdict.judged, verdict.found) if verdict.judged else verdict.found.at
+                line = text.count("\n", 0, place.start) + 1
                 new, words = self._mended(text, _Spot(verdicts, index, finding))
                 if new is not None:
                     return new, Mend(self.path, line, finding.rule, words)
