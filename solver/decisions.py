@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State, gatherer
+from solver.facts import Facts, Keys, State, gatherer
 from solver.nodes import Node, names_in
 from solver.screening import names_of
 
@@ -69,7 +69,6 @@ class Ready:
     def __init__(self, rule: CompiledRule, program: Program) -> None:
         self.rule = rule
         self._tables = tables = program.tables
-        self._program = program
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
         self._decided: dict[Hashable, Decision | None] = {}
@@ -101,16 +100,16 @@ class Ready:
         return mentioned(self.rule)
 
     @cached_property
-    def inputs(self) -> Callable[[Any], Hashable] | None:
+    def inputs(self) -> Callable[[Keys], Hashable] | None:
         """Gathers all facts that the decision depends on; None where a computed figure is among them."""
         names = names_of(self.rule)
-        return None if any(space == "estimate" for space, _ in names) else gatherer(names, self._program)
+        return None if any(space == "estimate" for space, _ in names) else gatherer(names)
 
     def remembered(self, state: State) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before."""
         if self.inputs is None:
             return self.decide(state)
-        key = self.inputs(state.spaces)
+        key = self.inputs(state.keys)
         try:
             return self._decided[key]
         except KeyError:
@@ -118,8 +117,6 @@ class Ready:
                 self._decided.clear()
             decision = self._decided[key] = self.decide(state)
             return decision
-        except TypeError:  # a list among the values
-            return self.decide(state)
 
     def decide(self, state: State) -> Decision | None:
         """What the rule does on these facts; None: nothing."""

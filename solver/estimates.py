@@ -12,7 +12,7 @@ from typing import Any
 
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State, gatherer
+from solver.facts import Facts, Keys, State, gatherer
 from solver.index import Index
 from solver.nodes import Node, names_in
 
@@ -44,9 +44,9 @@ class Expressions:
         return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
 
     @cached_property
-    def gather(self) -> Callable[[Any], Hashable]:
-        """Gets the values of `inputs` from the spaces of a state."""
-        return gatherer(self.inputs, self._program)
+    def gather(self) -> Callable[[Keys], Hashable]:
+        """Gets what `inputs` are compared by."""
+        return gatherer(self.inputs)
 
     def arguments(self, state: State, inputs: Hashable) -> Any:
         """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
@@ -80,17 +80,15 @@ class Figure:
 
     def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown."""
-        return self._expressions.arguments(state, self._expressions.gather(state.spaces))
+        return self._expressions.arguments(state, self._expressions.gather(state.keys))
 
     def __call__(self, state: State) -> Any:
-        inputs = self._expressions.gather(state.spaces)
+        inputs = self._expressions.gather(state.keys)
         try:
             return self._values[inputs]
         except KeyError:
             value = self._values[inputs] = self._value(state, inputs)
             return value
-        except TypeError:  # a list among the values
-            return self._value(state, inputs)
 
     def _value(self, state: State, inputs: Hashable) -> Any:
         arguments = self._expressions.arguments(state, inputs)

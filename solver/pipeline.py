@@ -89,8 +89,7 @@ class _Run:
                 self._set(("flag", name), Unknown((RULE + rule.id,)))
 
     def _set(self, key: tuple[str, str], value: Any) -> None:
-        space, name = key
-        self.state.spaces[space][name] = value
+        self.state.write(*key, value)
         self.watch.changed(key, value)
 
     def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
