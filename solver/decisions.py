@@ -58,7 +58,7 @@ class Decision(NamedTuple):
     """
 
     lets: dict[str, Any]
-    writes: tuple[tuple[tuple[str, ...], tuple[tuple[str, str, Any], ...]], ...] = ()
+    writes: tuple[tuple[tuple[str, ...], tuple[tuple[tuple[str, str], Any], ...]], ...] = ()
     violated: bool = False
     names: tuple[str, ...] = ()
 
@@ -85,9 +85,9 @@ class Ready:
         return self._all(self.rule.forbid)
 
     @cached_property
-    def branches(self) -> list[tuple[list[Evaluator], list[tuple[str, str, Evaluator]]]]:
+    def branches(self) -> list[tuple[list[Evaluator], list[tuple[tuple[str, str], Evaluator]]]]:
         return [
-            (self._all(b.when), [(s.space, s.name, evaluator(s.value, self._tables)) for s in b.sets])
+            (self._all(b.when), [((s.space, s.name), evaluator(s.value, self._tables)) for s in b.sets])
             for b in self.rule.branches
         ]
 
@@ -145,7 +145,7 @@ class Ready:
             if holds is False:
                 continue
             doubt.append(holds)
-            writes.append((_names(doubt), tuple((space, name, value(state)) for space, name, value in sets)))
+            writes.append((_names(doubt), tuple((fact, value(state)) for fact, value in sets)))
             if holds is True:
                 break
         return Decision(lets, tuple(writes)) if writes else None

@@ -149,11 +149,12 @@ class State:
                 keys[f"{space}.{name}"] = key_of(spaces[space].get(name))
         return self._keys
 
-    def write(self, space: str, name: str, value: Any) -> None:
+    def write(self, fact: tuple[str, str], value: Any) -> None:
         """Give a flag or variable another value."""
+        space, name = fact
         self.spaces[space][name] = value
         if self._keys is None:
-            self._changed.append((space, name))
+            self._changed.append(fact)
         else:
             self._keys[f"{space}.{name}"] = key_of(value)
 

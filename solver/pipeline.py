@@ -79,35 +79,34 @@ class _Run:
         self.state.spaces["let"] = decision.lets
         for names, values in decision.writes:
             reported = False
-            for space, name, value in values:
-                reported |= self._assign(rule, space, name, value, names)
+            for key, value in values:
+                reported |= self._assign(rule, key, value, names)
             if reported:
                 self._fire(ready, names)
         if decision.violated:
             self._fire(ready, decision.names)
             for name in () if decision.names else rule.leaves_open:
-                self._set(("flag", name), Unknown((RULE + rule.id,)))
+                self._set(("flag", name), self.state.spaces["flag"].get(name), Unknown((RULE + rule.id,)))
 
-    def _set(self, key: tuple[str, str], value: Any) -> None:
-        self.state.write(*key, value)
-        self.watch.changed(key, value)
+    def _set(self, key: tuple[str, str], before: Any, after: Any) -> None:
+        self.state.write(key, after)
+        self.watch.changed(key, before, after)
 
-    def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
+    def _assign(self, rule: CompiledRule, key: tuple[str, str], value: Any, names: tuple[str, ...]) -> bool:
         """Write one value; true when the rule wants a finding for it."""
+        space, name = key
         before = self.state.spaces[space].get(name)
         after = merge([before, value], names) if names else value
         self.writes.append(Write(rule.id, space, name, before, after))
-        same = before == after and type(before) is type(after)
-        if same and before is not None:
-            return False
-        key = (space, name)
         origins = self.state.origins
+        if before == after and type(before) is type(after):
+            if before is None:
+                origins.setdefault(key, rule.id)
+            return False
         origin = origins.get(key)
-        if not same:
-            self._set(key, after)
-        if not same or origin is None:
-            origins[key] = rule.id
-        return not same and rule.severity is not None and (rule.report == "change" or origin == "given")
+        self._set(key, before, after)
+        origins[key] = rule.id
+        return rule.severity is not None and (rule.report == "change" or origin == "given")
 
     def _fire(self, ready: Ready, names: tuple[str, ...]) -> None:
         state = self.state
