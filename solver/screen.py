@@ -22,6 +22,7 @@ KEPT_AT_MOST = 1024
 ORDER: Literal["little"] = "little"
 """Of the bytes of a number that stands for all rules: the first rule's comes first."""
 
+
 class Screen:
     """What the conditions of a program that look at a single fact, or at one model or machine, say to each value."""
 
