@@ -243,17 +243,13 @@ def reading_findings(
     return found
 
 
-RESPELLED = ("underscore-spelling", "deprecated-spelling")
-"""Problems of a flag whose value is right and whose spelling is not."""
-
-
 def problem_fixes(problem: Problem, facts: Facts | None) -> tuple[Fix, ...]:
     """What to write instead, where the reader knows it."""
     write = problem.detail.get("write")
     if isinstance(write, dict):
         return (Fix(set=write, unset=(problem.given,)),)
     given = facts.given if facts else {}
-    if problem.kind in RESPELLED and problem.flag in given:
+    if problem.kind == "underscore-spelling" and problem.flag in given:
         return (Fix(set={problem.flag: given[problem.flag]}, unset=(problem.given,)),)
     nearest = problem.detail.get("nearest")
     if problem.detail.get("variable") and isinstance(nearest, str) and facts and problem.given in facts.env:
