@@ -42,6 +42,8 @@ class Screen:
         self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
         self._masks: dict[Name, dict[Hashable, int]] = {name: {} for name in self._tests}
         self._numbers: dict[int, int] = {}
+        self._woken: dict[Name, int] = {}
+        self._added: dict[Name, dict[Hashable, int]] = {}
         self.wakes = {(space, name): places for space, name, places in screening.wakes}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
@@ -53,21 +55,35 @@ class Screen:
         blockers += self._by_traits(facts.hardware, "hardware", state)
         for fact in self._others:
             blockers += self.number(self.mask(fact, state.get(*fact)))
-        asleep = bytearray(self._asleep.to_bytes(self._rules, ORDER))
         changed: set[Name] = set()
+        woken = 0
         flags = (*facts.given, *facts.doubtful)
         for space, stated in (("flag", flags), ("given", facts.given), ("env", facts.env)):
             values = state.spaces[space]
             for name in stated:
                 fact = (space, name)
                 changed.add(fact)
-                for place in self.wakes.get(fact, ()):
-                    asleep[place] = 0
+                if fact in self.wakes:
+                    woken |= self._waking(fact)
                 if fact in self._tests:
-                    before, after = self.mask(fact, self.unset(fact)), self.mask(fact, values.get(name))
-                    blockers += self.number(after) - self.number(before)
-        blockers += int.from_bytes(asleep, ORDER)
-        return Watch(self, bytearray(blockers.to_bytes(self._rules, ORDER)), asleep, changed)
+                    blockers += self._more(fact, values.get(name))
+        asleep = self._asleep & ~woken
+        as_bytes = (blockers + asleep).to_bytes(self._rules, ORDER)
+        return Watch(self, bytearray(as_bytes), bytearray(asleep.to_bytes(self._rules, ORDER)), changed)
+
+    def _waking(self, fact: Name) -> int:
+        """The rules that a flag or variable wakes, as `number`."""
+        if fact not in self._woken:
+            self._woken[fact] = self.number(bits(self.wakes[fact]))
+        return self._woken[fact]
+
+    def _more(self, fact: Name, value: Any) -> int:
+        """What a stated value adds to the blockers that there are while nothing is given."""
+        known = self._added.setdefault(fact, {})
+        key = key_of(value)
+        if key not in known:
+            known[key] = self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
+        return known[key]
 
     def unset(self, name: Name) -> Any:
         """The value of a flag or variable while nothing is given."""

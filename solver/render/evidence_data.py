@@ -73,7 +73,8 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
         nearest=_nearest(support.nearest, program) if support.nearest else None,
         unseen=tuple(choices[name] for name in support.unseen),
         pairs=tuple(
-            PairData((choices[a], choices[b]), r.id if r else None, r.release if r else None) for a, b, r in support.pairs
+            PairData((choices[a], choices[b]), r.id if r else None, r.release if r else None)
+            for a, b, r in support.pairs
         ),
     )
 
