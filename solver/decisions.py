@@ -29,6 +29,8 @@ class Resolver:
         self._ready: list[Ready | None] = [None] * len(program.rules)
         self._places = {rule.id: place for place, rule in enumerate(program.rules)}
         self.more_follow = False
+        self.words: dict[str, Callable[[Keys], Hashable] | None] = {}
+        """Rule -> gathers what its words and fixes read at the end of a run (see `check`)."""
 
     def ready(self, step: CompiledRule) -> Ready:
         return self.ready_at(self._places[step.id])
@@ -72,6 +74,10 @@ class Ready:
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
         self._decided: dict[Hashable, Decision | None] = {}
+        self.fired: dict[Hashable, tuple[Decision, Any]] = {}
+        """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
+        self.findings: dict[Hashable, tuple[Any, Any]] = {}
+        """What fired and the values that its words mention besides -> the finding (see `check`)."""
 
     def _all(self, nodes: Any) -> list[Evaluator]:
         return [evaluator(n, self._tables) for n in nodes]
@@ -105,6 +111,12 @@ class Ready:
         names = names_of(self.rule)
         return None if any(space == "estimate" for space, _ in names) else gatherer(names)
 
+    @cached_property
+    def targets(self) -> Callable[[Keys], Hashable]:
+        """Gathers the flags and variables that the rule may write, and what was given for them."""
+        names = [(s.space, s.name) for b in self.rule.branches for s in b.sets]
+        return gatherer([*names, *(("given", name) for _, name in names)])
+
     def remembered(self, state: State) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before."""
         if self.inputs is None:
@@ -115,6 +127,8 @@ class Ready:
         except KeyError:
             if len(self._decided) >= KEPT_DECISIONS:
                 self._decided.clear()
+                self.fired.clear()
+                self.findings.clear()
             decision = self._decided[key] = self.decide(state)
             return decision
 

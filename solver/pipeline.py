@@ -82,9 +82,9 @@ class _Run:
             for key, value in values:
                 reported |= self._assign(rule, key, value, names)
             if reported:
-                self._fire(ready, names)
+                self._fire(ready, decision, names)
         if decision.violated:
-            self._fire(ready, decision.names)
+            self._fire(ready, decision, decision.names)
             for name in () if decision.names else rule.leaves_open:
                 self._set(("flag", name), self.state.spaces["flag"].get(name), Unknown((RULE + rule.id,)))
 
@@ -108,17 +108,30 @@ class _Run:
         origins[key] = rule.id
         return rule.severity is not None and (rule.report == "change" or origin == "given")
 
-    def _fire(self, ready: Ready, names: tuple[str, ...]) -> None:
+    def _fire(self, ready: Ready, decision: Decision, names: tuple[str, ...]) -> None:
         state = self.state
-        because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
-        values = {fact.name: fact.value for fact in because}
-        for name, value in state.spaces["let"].items():
-            values[f"let.{name}"] = plain(value)
-        for branch in ready.rule.branches:
-            for item in branch.sets:
-                values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
-                values[f"given.{item.name}"] = state.get("given", item.name)
-        self.fired.append(Fired(ready.rule, names, because, values, state.spaces["let"]))
+        if not self.resolver.more_follow or ready.inputs is None or (names and ready.rule.branches):
+            self.fired.append(_fired(ready, state, names))
+            return
+        origins = tuple([state.origin(space, name) for space, name in ready.mentioned])
+        key = (id(decision), origins, ready.targets(state.keys))
+        kept = ready.fired.get(key)
+        if kept is None or kept[0] is not decision:
+            kept = ready.fired[key] = (decision, _fired(ready, state, names))
+        self.fired.append(kept[1])
+
+
+def _fired(ready: Ready, state: State, names: tuple[str, ...]) -> Fired:
+    because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+    lets = state.spaces["let"]
+    values = {fact.name: fact.value for fact in because}
+    for name, value in lets.items():
+        values[f"let.{name}"] = plain(value)
+    for branch in ready.rule.branches:
+        for item in branch.sets:
+            values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
+            values[f"given.{item.name}"] = state.get("given", item.name)
+    return Fired(ready.rule, names, because, values, lets)
 
 
 def plain(value: Any) -> Any:
