@@ -11,6 +11,7 @@ from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads,
 from solver.traits.config import Config, read_config
 from solver.traits.folder import open_folder
 from solver.traits.layers import (
+    PER_TOKEN,
     Layer,
     expert_width,
     experts,
@@ -178,7 +179,7 @@ def mixture(config: Config, layers: list[Layer]) -> Values:
         names = ("experts", "experts_per_token", "shared_experts", "shared_intermediate", "moe_intermediate")
         return dict.fromkeys(names) | {"first_dense_layers": len(layers), "moe_layers": 0}
     shared = shared_width(config)
-    per_token = config.integer("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token")
+    per_token = config.integer(*PER_TOKEN)
     return {
         "experts": count,
         "experts_per_token": per_token,
