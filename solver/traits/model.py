@@ -95,9 +95,24 @@ def identity(config: Config) -> Values:
     return known | {
         "text_model_type": config.text.get("model_type") if config.text is not config.top else None,
         "multimodal": config.text is not config.top or "vision_config" in config.top or "audio_config" in config.top,
+        **vision_tower(config),
         "encoder_decoder": config.flag("is_encoder_decoder"),
         "dtype": config.string("dtype", "torch_dtype"),
         "tie_embeddings": config.flag("tie_word_embeddings"),
+    }
+
+
+def vision_tower(config: Config) -> Values:
+    """Layers and width of the vision part as the engine asks for them: by `num_hidden_layers` and `hidden_size` alone.
+
+    Null where the config has no such key, as in Qwen's classes, which call the layers `depth`; the engine then takes
+    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm).
+    """
+    vision = config.top.get("vision_config")
+    part = vision if isinstance(vision, dict) else {}
+    return {
+        "vision_layers": part.get("num_hidden_layers") or part.get("vt_num_hidden_layers"),
+        "vision_hidden": part.get("hidden_size") or part.get("vt_hidden_size"),
     }
 
 
