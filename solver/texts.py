@@ -1,4 +1,4 @@
-"""A text that a flag was given -> what the engine reads in it: its kind as JSON, the keys of an object, a number.
+"""A text that a flag was given -> what the engine reads in it: its kind as JSON, the keys of an object, numbers.
 
 These are functions of the rule language (`grammar`); null stays null. JSON is what Python's `json.loads` takes.
 """
@@ -36,6 +36,12 @@ def number(text: Any) -> float | None:
         return None if text is None else float(text)
     except (TypeError, ValueError):
         return None
+
+
+def distinct(items: Any) -> list[Any] | None:
+    """The items of a list without repeats; texts that are the same number are the same."""
+    found = None if items is None else dict.fromkeys(item if (n := number(item)) is None else n for item in items)
+    return None if found is None else list(found)
 
 
 def json_object(text: Any) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from solver.errors import RequestError
 from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
-from solver.traits.config import Config, read_config
+from solver.traits.config import Config, config_classes, read_config
 from solver.traits.folder import open_folder
 from solver.traits.layers import (
     PER_TOKEN,
@@ -90,8 +90,10 @@ def identity(config: Config) -> Values:
     names = config.array("architectures") or config.top.get("architectures")
     named = config.top.get("architectures") or names
     known = {"id": config.path.name, "model_type": config.top.get("model_type")}
-    if isinstance(named, list) and named:
-        known["architecture"] = str(named[0])
+    classes = config_classes()
+    first = named[0] if isinstance(named, list) and named else classes["architectures"].get(known["model_type"])
+    if first is not None:
+        known["architecture"] = classes["renamed_architectures"].get(str(first), str(first))
     return known | {
         "text_model_type": config.text.get("model_type") if config.text is not config.top else None,
         "multimodal": config.text is not config.top or "vision_config" in config.top or "audio_config" in config.top,

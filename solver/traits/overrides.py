@@ -6,7 +6,6 @@ The engine sets each key on the configuration that it has read, and inside a nes
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def overridden(index: Index, name: str | None, traits: Values, text: Any) -> Val
     changes = json_object(text)
     if not changes:
         return traits
-    if name is not None and os.path.isdir(name):
+    if name is not None and Path(name).is_dir():
         return reread(index, name, changes)
     return replaced(traits, {**changes, **changes.get(_nested(changes), {})})
 
@@ -83,5 +82,3 @@ def replaced(traits: Values, changes: Json) -> Values:
 def _nested(top: Json) -> str:
     """The key of a config's language part; of one that has none, a key that no config has."""
     return next((key for key in NESTED if isinstance(top.get(key), dict)), "")
-
-
