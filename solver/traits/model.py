@@ -91,7 +91,9 @@ def identity(config: Config) -> Values:
     named = config.top.get("architectures") or names
     known = {"id": config.path.name, "model_type": config.top.get("model_type")}
     classes = config_classes()
-    first = named[0] if isinstance(named, list) and named else classes["architectures"].get(known["model_type"])
+    first = named[0] if isinstance(named, list) and named else None
+    if not config.top.get("architectures"):
+        first = classes["architectures"].get(known["model_type"], first)
     if first is not None:
         known["architecture"] = classes["renamed_architectures"].get(str(first), str(first))
     return known | {
