@@ -25,7 +25,7 @@ from solver.traits.misfit import BROKEN, misfit
 from solver.traits.quantization import ATTENTION, Quantization, quantization_of
 from solver.traits.stored import stored_traits
 from solver.traits.tensors import read_tensors
-from solver.traits.weights import weigh
+from solver.traits.weights import vision_tower, weigh
 
 Values = dict[str, Any]
 CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
@@ -103,20 +103,6 @@ def identity(config: Config) -> Values:
         "encoder_decoder": config.flag("is_encoder_decoder"),
         "dtype": config.string("dtype", "torch_dtype"),
         "tie_embeddings": config.flag("tie_word_embeddings"),
-    }
-
-
-def vision_tower(config: Config) -> Values:
-    """Layers and width of the vision part as the engine asks for them: by `num_hidden_layers` and `hidden_size` alone.
-
-    Null where the config has no such key, as in Qwen's classes, which call the layers `depth`; the engine then takes
-    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm).
-    """
-    vision = config.top.get("vision_config")
-    part = vision if isinstance(vision, dict) else {}
-    return {
-        "vision_layers": part.get("num_hidden_layers") or part.get("vt_num_hidden_layers"),
-        "vision_hidden": part.get("hidden_size") or part.get("vt_hidden_size"),
     }
 
 

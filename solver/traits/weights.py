@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from solver.traits.config import Config
@@ -90,3 +92,17 @@ def vision_params(config: Config) -> int:
     into = config.needed("hidden_size")
     mergers = 1 + len(vision.get("deepstack_visual_indexes") or ())
     return int(depth * (4 * width * width + 2 * width * inner) + mergers * (merged * merged + merged * into))
+
+
+def vision_tower(config: Config) -> dict[str, Any]:
+    """Layers and width of the vision part as the engine asks for them: by `num_hidden_layers` and `hidden_size` alone.
+
+    Null where the config has no such key, as in Qwen's classes, which call the layers `depth`; the engine then takes
+    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm).
+    """
+    vision = config.top.get("vision_config")
+    part = vision if isinstance(vision, dict) else {}
+    return {
+        "vision_layers": part.get("num_hidden_layers") or part.get("vt_num_hidden_layers"),
+        "vision_hidden": part.get("hidden_size") or part.get("vt_hidden_size"),
+    }
