@@ -57,6 +57,7 @@ def replaced(traits: Values, changes: Json) -> Values:
     """Traits of a catalogue entry after changes of its config."""
     keys = trait_keys()
     touched = {trait for trait, names in keys.items() if any(name in changes for name in names)}
+    touched.discard("text_model_type")  # its key is that of the nested part
     shapes = touched - {"architecture", "max_context", "dtype", "model_type"}
     found = {
         trait: value
