@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from solver.errors import ConditionError
 from solver.nodes import Node
+from solver.texts import distinct, json_keys, json_kind, number
 
 MAX_CASES = 64
 
@@ -106,6 +107,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lower": _null_safe(lambda text: text.lower()),
     "startswith": _null_safe(lambda text, head: text.startswith(head)),
     "endswith": _null_safe(lambda text, tail: text.endswith(tail)),
+    "distinct": distinct,
+    "json_kind": json_kind,
+    "json_keys": json_keys,
+    "number": number,
 }
 
 

@@ -99,6 +99,12 @@ def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup 
     )
     reading = place_unknown(store.index, program, reading)
     model_name, model, assumed = lookup.model(options.model, reading.given.get("model_path"))
+    overrides = reading.given.get("json_model_override_args")
+    if overrides is not None:
+        from solver.traits.overrides import overridden
+
+        path = options.model or reading.given.get("model_path")
+        model = overridden(store.index, path if isinstance(path, str) else None, model, overrides)
     hardware, unread = lookup.machine(options.hardware)
     notes += [*assumed, *unread]
     facts = Facts(

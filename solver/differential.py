@@ -130,7 +130,7 @@ def _values(
     context: Context, result: Result, resolved: Mapping[str, Any], fields: tuple[str, ...]
 ) -> list[tuple[str, Any, Any, bool]]:
     program = context.resolver.program
-    named = {form.dest or flag_id: flag_id for flag_id, form in program.flags.items()}
+    named = {form.dest or flag_id: flag_id for flag_id, form in program.flags.items() if not form.into}
     flags = result.outcomes[0].state.spaces["flag"]
     found = []
     for field in fields:

@@ -5,7 +5,8 @@ Grammar (Python's syntax, parsed with `ast` against a whitelist, never evaluated
     condition := or | and | not | comparison
     comparison:= sum (== != < <= > >=, in, not in) sum | name is set | name is unset
     sum       := + - * / // % ** unary minus | call | value if condition else value
-    call      := min max round abs ceil int len lower startswith endswith (…) | any(… for x in …) | all(… for x in …)
+    call      := min max round abs ceil int len lower startswith endswith json_kind json_keys number distinct (…)
+                 | any(… for x in …) | all(… for x in …)
     value     := literal | list | @table | @table[key] | namespace.name | release | x
     namespace := flag given env model hardware software let estimate request
 """

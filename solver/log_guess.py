@@ -21,6 +21,9 @@ WORD = re.compile(r"--[a-z][a-z0-9-]+|[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*")
 """A flag, a variable, a value or a name inside a sentence."""
 DISTINCT = re.compile(r"^\w*[a-zA-Z]\w*[_0-9]\w*$")
 """A value that is no word of the language."""
+ARGUMENT_LINE = re.compile(r'File "[^"]*(?:/server_args\.py|/arg_groups/[^"]*)", line \d+')
+ATTRIBUTE = re.compile(r"\b(?:self|server_args|args|cfg|view)\.([a-z]\w*)")
+SAME_BEGINNING = 5
 SHORTEST_MODULE = 10
 MOST_PLACES = 2
 LONGEST_QUOTE = 160
@@ -99,7 +102,8 @@ def _names_about(context: Context, event: Event) -> list[str]:
     given = context.facts.given
     ranked = [
         *named_in(context, event),
-        *(n for f in event.frames for n in _checked_at(context, f)),
+        *coded_in(context, event),
+        *(n for f in event.frames for n in _checked_at(context, event, f)),
         *(n for place in places_in(context, event)[:MOST_PLACES] for n in place.about),
         *chosen_in(context, event),
         *(n for n in reads if n in given or n in context.facts.env),
@@ -138,13 +142,30 @@ def chosen_in(context: Context, event: Event) -> list[str]:
     return [ident for w in words for ident in choices.get(w, ())]
 
 
-def _checked_at(context: Context, frame: Frame) -> list[str]:
-    """The flags of the errors that are known to be raised in a function of the argument code."""
+def _checked_at(context: Context, event: Event, frame: Frame) -> list[str]:
+    """The flags of the errors that are known to be raised in a function of the argument code, those first whose words
+    the message shares."""
     if not ARGUMENT_CODE.search(frame.file):
         return []
     rules = [r for name in context.store.rule_ids() if (r := context.store.rule(name)) and r.severity == "error"]
     at = [r for r in rules if any(s.file and s.symbol and is_at(frame, s.file, s.symbol) for s in r.sources)]
-    return [n for r in at if holds(r.versions, context.release) for n in r.about or [k for f in r.fix for k in f.set]]
+    held = [r for r in at if holds(r.versions, context.release)]
+    heard = _telling_words(" ".join(said_in(event)))
+    held.sort(key=lambda r: -len(heard & _telling_words(f"{r.title} {r.message} {' '.join(r.about)}")))
+    return [n for r in held for n in r.about or [k for f in r.fix for k in f.set]]
+
+
+def _telling_words(text: str) -> set[str]:
+    """The beginnings of a text's longer words, by which two wordings of one thing are told from others."""
+    return {word.lower()[:SAME_BEGINNING] for word in re.split(r"[\W_]+", text) if len(word) > SAME_BEGINNING}
+
+
+def coded_in(context: Context, event: Event) -> list[str]:
+    """Flags that the lines of the argument code quoted in a traceback look at, the innermost line first."""
+    flags = context.resolver.program.flags
+    lines = event.text.split("\n")
+    quoted_lines = [lines[i + 1] for i, line in enumerate(lines[:-1]) if ARGUMENT_LINE.search(line)]
+    return [n for line in reversed(quoted_lines) for n in ATTRIBUTE.findall(line) if n in flags]
 
 
 def most_specific(context: Context, event: Event) -> Frame | None:

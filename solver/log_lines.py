@@ -1,8 +1,8 @@
 """Text of a server log -> its records: one message each, in order, with the rank that wrote it.
 
-What others put in front of a line (Docker, Compose, kubectl, CRI, the journal, Ray, torchrun, a logging wrapper) is
-taken off, and kept as the stream a line belongs to where it names one. Inside a stream the engine starts each message
-with `[date time RANK]`; a line without it continues the message before it.
+What others put in front of a line (Docker, Compose, kubectl, CRI, the journal, Ray, torchrun, mpirun, srun, a logging
+wrapper) is taken off, and kept as the stream a line belongs to where it names one. Inside a stream the engine starts
+each message with `[date time RANK]`; a line without it continues the message before it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ WRAPPERS = (
     re.compile(r"\d\d-\d\d \d\d:\d\d:\d\d\.\d+ "),
     re.compile(r"\((?P<stream>[\w.:]+ pid=\d+(?:, ip=[\d.:a-f]+)?)\) ?"),
     re.compile(r"\[(?P<rank>rank\d+|default\d+)\]:(?: |$)"),
+    re.compile(r"\[(?P<stream>\d+,\d+)\]<std(?:out|err)>:"),
+    re.compile(r"(?P<stream>\d{1,4}): (?=  File \"|Traceback |\[\d{4}-)"),
 )
 """What stands in front of a line; tried again after each that was taken off."""
 PREFIX = re.compile(r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)?(?P<rank>(?: ?[A-Z][A-Z_]*\d+)*)\](?: |$)")

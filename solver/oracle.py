@@ -16,9 +16,10 @@ DECIDED = ("parse", "resolve", "config")
 
 def example_key(example: Example) -> str:
     """A short name of a launch that changes when anything in it does."""
-    plain = msgspec.json.encode(
-        [example.release, example.model, example.hardware, example.args, sorted(example.env.items())]
-    )
+    said: list[object] = [example.release, example.model, example.hardware, example.args, sorted(example.env.items())]
+    if example.traits:  # stated, so no launch that can be run; launches without keep the name that they had
+        said.append(sorted(example.traits.items()))
+    plain = msgspec.json.encode(said)
     return hashlib.blake2b(plain, digest_size=6).hexdigest()
 
 

@@ -118,3 +118,26 @@ def test_releases_are_compared_as_versions_and_folded_away() -> None:
 def test_names_are_found_everywhere_but_in_literals() -> None:
     node = parse('any(x == model.a for x in @archs) and flag.b in ["flag.c", "@d"] or (flag.e + 1) > 2')
     assert names_in(node) == (("model", "a"), ("flag", "b"), ("flag", "e"))
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "expected"),
+    [
+        ("json_kind(flag.x)", '{"a": 1}', "object"),
+        ("json_kind(flag.x)", "{a: 1}", "broken"),
+        ("json_kind(flag.x)", {"a": 1}, "object"),
+        ("json_kind(flag.x)", '"text"', "text"),
+        ("json_kind(flag.x)", "true", "flag"),
+        ("json_kind(flag.x)", None, None),
+        ('json_kind(flag.x, "a")', '{"a": []}', "list"),
+        ('json_kind(flag.x, "b")', '{"a": []}', "absent"),
+        ('json_kind(flag.x, "b")', "[1]", "absent"),
+        ("json_keys(flag.x)", '{"a": 1, "b": 2}', ["a", "b"]),
+        ("json_keys(flag.x)", "[1]", None),
+        ("number(flag.x)", "1e3", 1000.0),
+        ("number(flag.x)", "ten", None),
+        ("len(distinct(flag.x))", ["custom", "1", "1.0"], 2),
+    ],
+)
+def test_what_a_text_says_can_be_asked(text: str, given: Any, expected: Any) -> None:
+    assert value(text, flag_x=given) == expected

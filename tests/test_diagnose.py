@@ -71,6 +71,8 @@ def test_the_first_cause_is_found(store: Store, case: Case) -> None:
         ('{"log":"[2026-05-01 10:00:00 TP0] hello\\n","stream":"stderr"}', "", "TP0", True, "hello"),
         ("2026-05-01 10:00:00,1 - worker - INFO - [2026-05-01 10:00:00 TP0] hello", "", "TP0", True, "hello"),
         ("[rank3]: hello", "rank3", "rank3", False, "hello"),
+        ("[1,0]<stderr>:  File", "1,0", None, False, "  File"),
+        ('3:   File "a.py", line 1', "3", None, False, '  File "a.py", line 1'),
         ("[TP0] hello", "", "TP0", True, "hello"),
         ("    x[0] = [1]", "", None, False, "    x[0] = [1]"),
     ],
@@ -182,6 +184,19 @@ def test_an_excerpt_without_frames_is_guessed_from_its_words(store: Store, text:
     found = diagnose(store, text, None, Options(engine_version="0.5.12"))
     assert found.guess
     assert about in found.findings[0].flags
+
+
+def test_a_check_is_guessed_from_its_own_line_and_words(store: Store) -> None:
+    """The quoted line of the argument code names flags; rules at its function with the same words follow."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/server_args.py", line 9, in check_server_args\n'
+        "    and self.speculative_algorithm is None\n"
+        "AssertionError: Some parallelism over a pipeline does not go with this\n"
+    )
+    flags = diagnose(store, text, None, Options(engine_version="0.5.12")).findings[0].flags
+    assert flags[0] == "--speculative-algorithm"
+    assert "--pipeline-parallel-size" in flags[:4]
 
 
 def test_a_traceback_that_was_survived_is_not_the_first_cause(store: Store) -> None:

@@ -15,6 +15,7 @@ from solver.release import Assumed
 from solver.store import Store
 from solver.traits.find import find_model
 from solver.traits.model import catalogue_id, read_checkpoint
+from solver.traits.overrides import overridden
 
 KNOWLEDGE = Path(__file__).parents[1] / "knowledge"
 LAYERS = 60
@@ -296,6 +297,56 @@ def test_a_directory_that_is_named_like_an_entry_gets_its_family(store: Store, t
     assert find_model(store.index, str(folder), None, [])[1]["family"] == "qwen3-8b"
     (folder / "config.json").write_text(json.dumps(config | {"architectures": ["Other"]}))
     assert "family" not in find_model(store.index, str(folder), None, [])[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            {"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 99, "vocab_size": 50257},
+            {"layers": 12, "hidden": 768, "max_context": 99, "total_params_b": 0.12},
+        ),
+        (
+            {"model_type": "dbrx", "d_model": 64, "n_heads": 8, "n_layers": 4, "max_seq_len": 32, "vocab_size": 9,
+             "attn_config": {"kv_n_heads": 2}, "ffn_config": {"moe_num_experts": 16, "moe_top_k": 4}},
+            {"kv_heads": 2, "experts": 16, "experts_per_token": 4, "max_context": 32},
+        ),
+        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, {"layers": 32, "hidden": 4096}),
+        ({"model_type": "gemma2", "sliding_window": 9}, {"layers": 26, "sliding_layers": 13, "tie_embeddings": True}),
+        ({"model_type": "gemma2", "sliding_window": None}, {"sliding_layers": 0}),
+        ({"model_type": "mistral", "num_key_value_heads": None}, {"kv_heads": 32}),
+        ({"model_type": "exaone4", "sliding_window": 64, "sliding_window_pattern": "LLLG"}, {"sliding_layers": 24}),
+        ({"model_type": "olmo3", "architectures": ["Olmo3ForCausalLM"]}, {"architecture": "Olmo2ForCausalLM"}),
+        (
+            {"model_type": "llama", "vision_config": {"num_hidden_layers": 27, "hidden_size": 1152}},
+            {"vision_layers": 27, "vision_hidden": 1152},
+        ),
+    ],
+)  # fmt: skip
+def test_the_config_class_names_and_fills_in(tmp_path: Path, config: dict[str, Any], expected: dict[str, Any]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    read = read_checkpoint(tmp_path)
+    assert {name: read[name] for name in expected} == expected
+
+
+OVERRIDES = '{"max_position_embeddings": 131072, "architectures": ["Other"]}'
+
+
+def test_overrides_change_a_directory_and_an_entry_alike(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(DENSE))
+    for name in (str(tmp_path), "qwen3-8b"):
+        traits = find_model(store.index, name, None, [])[1]
+        changed = overridden(store.index, name, traits, OVERRIDES)
+        assert (changed["max_context"], changed["architecture"]) == (131072, "Other")
+        assert changed["hidden"] == traits["hidden"]
+        assert overridden(store.index, name, traits, "no JSON") is traits
+
+
+def test_what_rests_on_an_overridden_shape_is_unknown_without_the_config(store: Store) -> None:
+    traits = find_model(store.index, "qwen3-8b", None, [])[1]
+    changed = overridden(store.index, "qwen3-8b", traits, '{"num_hidden_layers": 4}')
+    assert not {"layers", "weight_gib"} & set(changed)
+    assert changed["hidden"] == traits["hidden"]
 
 
 CHECKPOINTS = Path(os.environ.get("FLAGWISE_CHECKPOINTS") or Path(__file__).parents[2] / "shared" / "models")

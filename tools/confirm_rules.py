@@ -64,7 +64,7 @@ def main() -> None:
             python = options.envs / f"v{example.release}" / "bin" / "python"
             folder = copies.of(example.model)
             foreign = find_hardware(store.index, example.hardware).get("vendor") == "amd"  # the harness fakes NVIDIA
-            if not python.exists() or folder is None or foreign:
+            if not python.exists() or folder is None or foreign or example.traits:
                 print(f"skipped: {rule.id} at {example.release} with {example.model}", file=sys.stderr)
                 continue
             wanted.setdefault(str(python), {})[key] = _case(key, example, folder, store)

@@ -30,6 +30,8 @@ class Config(msgspec.Struct, frozen=True):
     modelopt: Json | None
     defaults: Json
     parsers: Json
+    renamed: dict[str, str] = {}
+    """Keys that the config class keeps under a name of its own, as far as config.json has that name."""
 
     def value(self, *keys: str) -> Any:
         """The first of `keys` that is written down and not null, else the config class's default, else None."""
@@ -98,16 +100,31 @@ def config_of(directory: Path, top: Json, modelopt: Json | None = None) -> Confi
     """The typed view of a configuration that is already in memory; `directory` is what messages name."""
     text = language_part(directory, top)
     quantization = quantization_part(directory, top, text)
-    known = config_classes()
+    known, classes = config_classes(), config_names()
     for place in (text, top):
         if not isinstance(place.get("model_type"), str | None):
             raise RequestError(
                 f"{directory / 'config.json'}: model_type must be a text, not {place['model_type']!r:.60}"
             )
     model_type = text.get("model_type") or top.get("model_type")
-    defaults = known["fallback"] | known["defaults"].get(model_type, {})
+    defaults = known["fallback"] | classes["defaults"].get(model_type, {}) | known["defaults"].get(model_type, {})
+    defaults = {key: value for key, value in defaults.items() if key not in text or text[key] is not None}
     parsers = known["parsers"].get(top.get("model_type"), {})
-    return Config(directory, top, text, quantization, modelopt, defaults, parsers)
+    own = classes["names"].get(model_type, {})
+    renamed = {key: name for key, name in own.items() if text.get(key) is None and _at(text, name) is not None}
+    if renamed:
+        standard = text | {key: _at(text, name) for key, name in renamed.items()}
+        top = standard if text is top else {k: standard if v is text else v for k, v in top.items()}
+        text = standard
+    return Config(directory, top, text, quantization, modelopt, defaults, parsers, renamed)
+
+
+def _at(place: Json, name: str) -> Any:
+    """The value under a name, which may lead into an object (`attn_config.kv_n_heads`)."""
+    found: Any = place
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
 
 
 def language_part(directory: Path, top: Json) -> Json:
@@ -165,6 +182,12 @@ def decode(raw: bytes, path: Path) -> Any:
 def config_classes() -> Json:
     """Defaults and parsers per model type (knowledge/models/config_classes.json, read once)."""
     return beside_models("config_classes.json")
+
+
+@cache
+def config_names() -> Json:
+    """Own names and default sizes per model type (knowledge/models/config_names.json, read once)."""
+    return beside_models("config_names.json")
 
 
 def beside_models(name: str) -> Json:

@@ -16,6 +16,7 @@ SHARED_WIDTH = (
     "shared_intermediate_size",
     "share_expert_dim",
 )
+PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token", "moe_topk", "moe_k")
 LAYERS_AT_MOST = 2000
 RECURRENT = {"linear_attention", "mamba", "mamba2", "conv", "kda"}
 SLIDING = {"sliding_attention", "chunked_attention"}
@@ -117,6 +118,15 @@ def attention_kinds(config: Config, count: int) -> list[str]:
         return ["full" if mark == 1 else "linear" for mark in types[:count]]
     if config.integer("attention_chunk_size") and config.top.get("model_type") == "llama4":
         return ["full" if (index + 1) % 4 == 0 else "sliding" for index in range(count)]
+    return window_kinds(config, count)
+
+
+def window_kinds(config: Config, count: int) -> list[str]:
+    """Every n-th layer full and the others sliding (Gemma 2 and 3, Cohere 2), or a pattern of letters (EXAONE 4)."""
+    every = config.value("sliding_window_pattern")
+    if every and config.value("sliding_window"):
+        letters = every if isinstance(every, str) else "L" * (every - 1) + "G"
+        return ["sliding" if letters[index % len(letters)] == "L" else "full" for index in range(count)]
     return ["full"] * count
 
 
@@ -137,8 +147,8 @@ def moe_marks(config: Config, count: int) -> list[bool]:
     if isinstance(frequency, list):
         return [bool(mark) for mark in frequency[:count]]
     dense = {int(index) for index in config.array("mlp_only_layers") or ()}
-    first = config.count("first_k_dense_replace")
-    step = config.integer("decoder_sparse_step", "interleave_moe_layer_step") or 1
+    first = config.count("first_k_dense_replace", "moe_layer_start_index")
+    step = config.integer("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval") or 1
     return [index >= first and index not in dense and (index + 1) % step == 0 for index in range(count)]
 
 
@@ -157,8 +167,8 @@ def build(config: Config, attention: str, feed: str, index: int) -> Layer:
 
 
 def matrices(config: Config) -> int:
-    """Gated MLPs have three matrices; Nemotron-H's squared ReLU has no gate and two."""
-    return 2 if config.string("mlp_hidden_act") == "relu2" else 3
+    """Gated MLPs have three matrices; Nemotron-H's squared ReLU and the plain MLPs of older classes have two."""
+    return 2 if config.string("mlp_hidden_act") == "relu2" or config.flag("plain_mlp") else 3
 
 
 def dense_width(config: Config, index: int) -> int:
@@ -166,7 +176,8 @@ def dense_width(config: Config, index: int) -> int:
     if blocks:  # rounded up to 256, as in the model's own code
         wanted = int(2 * blocks[index]["ffn"]["ffn_mult"] * config.needed("hidden_size") / 3)
         return -(-wanted // 256) * 256
-    return config.count("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
+    width = config.count("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
+    return width or 4 * config.needed("hidden_size")  # GPT-2's own rule, for classes without the key
 
 
 def expert_width(config: Config) -> int:
@@ -182,7 +193,7 @@ def shared_width(config: Config) -> int:
 
 
 def shared_count(config: Config) -> int:
-    return config.count("n_shared_experts", "num_shared_experts")
+    return config.count("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 
 
 def expert_parts(config: Config) -> Parts:

@@ -8,9 +8,10 @@ from typing import Any
 
 from solver.errors import RequestError
 from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
-from solver.traits.config import Config, read_config
+from solver.traits.config import Config, config_classes, read_config
 from solver.traits.folder import open_folder
 from solver.traits.layers import (
+    PER_TOKEN,
     Layer,
     expert_width,
     experts,
@@ -24,7 +25,7 @@ from solver.traits.misfit import BROKEN, misfit
 from solver.traits.quantization import ATTENTION, Quantization, quantization_of
 from solver.traits.stored import stored_traits
 from solver.traits.tensors import read_tensors
-from solver.traits.weights import weigh
+from solver.traits.weights import vision_tower, weigh
 
 Values = dict[str, Any]
 CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
@@ -89,11 +90,16 @@ def identity(config: Config) -> Values:
     names = config.array("architectures") or config.top.get("architectures")
     named = config.top.get("architectures") or names
     known = {"id": config.path.name, "model_type": config.top.get("model_type")}
-    if isinstance(named, list) and named:
-        known["architecture"] = str(named[0])
+    classes = config_classes()
+    first = named[0] if isinstance(named, list) and named else None
+    if not config.top.get("architectures"):
+        first = classes["architectures"].get(known["model_type"], first)
+    if first is not None:
+        known["architecture"] = classes["renamed_architectures"].get(str(first), str(first))
     return known | {
         "text_model_type": config.text.get("model_type") if config.text is not config.top else None,
         "multimodal": config.text is not config.top or "vision_config" in config.top or "audio_config" in config.top,
+        **vision_tower(config),
         "encoder_decoder": config.flag("is_encoder_decoder"),
         "dtype": config.string("dtype", "torch_dtype"),
         "tie_embeddings": config.flag("tie_word_embeddings"),
@@ -178,7 +184,7 @@ def mixture(config: Config, layers: list[Layer]) -> Values:
         names = ("experts", "experts_per_token", "shared_experts", "shared_intermediate", "moe_intermediate")
         return dict.fromkeys(names) | {"first_dense_layers": len(layers), "moe_layers": 0}
     shared = shared_width(config)
-    per_token = config.integer("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token")
+    per_token = config.integer(*PER_TOKEN)
     return {
         "experts": count,
         "experts_per_token": per_token,

@@ -35,7 +35,7 @@ def _origin(config: Config, trait: str, value: Any) -> str:
     for key in keys if value is not None else ():
         for name, place in places:
             if place.get(key) is not None:
-                return f"{name}{key}"
+                return f"{name}{config.renamed.get(key, key)}"
         if config.defaults.get(key) is not None:
             return f"default of the config class of {config.text.get('model_type')}"
     return f"the config has no {keys[0]}" if value is not None else "not in this model"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from solver.traits.config import Config
-from solver.traits.layers import Layer, experts
+from solver.traits.layers import PER_TOKEN, Layer, experts
 from solver.traits.quantization import ATTENTION, Quantization
 
 GIB = 2**30
@@ -43,7 +45,7 @@ def weigh(config: Config, layers: list[Layer], mtp: list[Layer], quantization: Q
     other = sums["attention"] + sums["replicated"] + sums["rest"] + embedding + vision * plain
     total = sum(sum(layer.parts.values()) for layer in layers) + table * (1 if tied else 2) + vision
     routed = sum(layer.parts.get("experts", 0) for layer in layers)
-    share = config.count("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token")
+    share = config.count(*PER_TOKEN)
     return Weights(
         experts=gib(sums["experts"]),
         attention=gib(sums["attention"]),
@@ -75,15 +77,32 @@ def mtp_bits(layer: Layer, quantization: Quantization, plain: float) -> float:
 
 
 def vision_params(config: Config) -> int:
-    """A vision transformer's parameters: attention and MLP of each block, and the merger into the language model."""
+    """A vision transformer's parameters: attention and MLP of each block, and the merger into the language model.
+
+    Where the tower has an `embed_dim` of its own (Qwen2-VL), its `hidden_size` is the width that it gives out."""
     vision = config.top.get("vision_config")
     if not isinstance(vision, dict):
         return 0
-    width = vision.get("hidden_size") or vision.get("vt_hidden_size") or 0
+    width = vision.get("embed_dim") or vision.get("hidden_size") or vision.get("vt_hidden_size") or 0
     depth = vision.get("depth") or vision.get("num_hidden_layers") or vision.get("vt_num_hidden_layers") or 0
-    inner = vision.get("intermediate_size") or vision.get("vt_intermediate_size") or 4 * width
+    ratio = vision.get("mlp_ratio") or 4
+    inner = vision.get("intermediate_size") or vision.get("vt_intermediate_size") or ratio * width
     merge = vision.get("spatial_merge_size") or 2
     merged = width * merge * merge
     into = config.needed("hidden_size")
     mergers = 1 + len(vision.get("deepstack_visual_indexes") or ())
     return int(depth * (4 * width * width + 2 * width * inner) + mergers * (merged * merged + merged * into))
+
+
+def vision_tower(config: Config) -> dict[str, Any]:
+    """Layers and width of the vision part as the engine asks for them: by `num_hidden_layers` and `hidden_size` alone.
+
+    Null where the config has no such key, as in Qwen's classes, which call the layers `depth`; the engine then takes
+    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm).
+    """
+    vision = config.top.get("vision_config")
+    part = vision if isinstance(vision, dict) else {}
+    return {
+        "vision_layers": part.get("num_hidden_layers") or part.get("vt_num_hidden_layers"),
+        "vision_hidden": part.get("hidden_size") or part.get("vt_hidden_size"),
+    }
