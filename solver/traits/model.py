@@ -125,6 +125,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "swa_kv_heads": swa[1],
         "swa_v_head_dim": swa[2],
         "sliding_window": window(config) if sliding else None,
+        "layer_types": sorted({str(name) for name in config.array("layer_types") or ()}) or None,
         "mla": latent,
         **{key: config.integer(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim")},
         "sparse_attention": sparse_attention(config),
