@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 from typing import Literal
 
@@ -19,13 +20,27 @@ HIGH: Pick = 2
 
 
 class Line(Strict, frozen=True):
-    """A latency as alpha + beta * size: microseconds, and microseconds per 10^6 bytes."""
+    """A latency as alpha + beta * size: microseconds, and microseconds per 10^6 bytes.
+
+    `beyond`: measured points (10^6 bytes, microseconds) from the end of that line on, since other protocols carry large
+    messages. Between them it is straight, and after the last one it goes on as between the last two.
+    """
 
     alpha_us: float
     beta_us_per_mb: float
+    beyond: tuple[tuple[float, float], ...] = ()
+
+    def straight(self, size: float) -> float:
+        """The line alone, at messages of decoding."""
+        return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
 
     def at(self, size: float) -> float:
-        return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
+        megabytes = size / MEGABYTE
+        if not self.beyond or megabytes <= self.beyond[0][0]:
+            return self.straight(size)
+        after = min(bisect_left(self.beyond, (megabytes,)), len(self.beyond) - 1)
+        (start, low), (end, high) = self.beyond[after - 1], self.beyond[after]
+        return low + (high - low) * (megabytes - start) / (end - start)
 
 
 class Rate(Strict, frozen=True):
@@ -126,7 +141,7 @@ class Collectives(Strict, frozen=True):
         taken = algorithm.takes(gpus, size, self.nvlink, cuda_graph)
         if taken and algorithm.while_faster:
             own, other = (self.lines.get((name, gpus)) for name in (algorithm.id, FALLBACK))
-            taken = not own or not other or own[CENTRAL].at(size) <= other[CENTRAL].at(size)
+            taken = not own or not other or own[CENTRAL].straight(size) <= other[CENTRAL].straight(size)
         return algorithm if taken else self.algorithms[FALLBACK]
 
 

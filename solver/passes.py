@@ -14,7 +14,7 @@ import msgspec
 from solver.collectives import CENTRAL, HIGH, LOW, Collectives, Pick
 from solver.constants import Costs, LayerCost, layer_cost
 from solver.kernels import Kernel, Operation, Work, find_kernel, time_us
-from solver.traffic import Traffic, cache_bytes, dense_work, draft_work, expert_work, state_traffic
+from solver.traffic import Traffic, cache_work, dense_work, draft_work, expert_work, state_traffic
 
 ALL_REDUCES_PER_LAYER = 2  # after attention and after the MLP
 ALL_REDUCES_PER_PASS = 1  # the vocabulary-parallel embedding; a trace of 60 layers shows 121
@@ -181,11 +181,11 @@ def gather(prepared: Prepared, setting: Setting) -> Parts:
     """Everything that the time of one step is made of."""
     traffic, requests = prepared.traffic, setting.rank_requests
     tokens = setting.requests * setting.verified
-    cache = cache_bytes(traffic, requests, setting.context, setting.attention_tp, setting.kv_dtype_bytes) / setting.dcp
+    ranks, share = setting.attention_tp, setting.dcp
     parts = Parts(
         experts=expert_work(traffic, tokens, setting.tp, setting.ep),
         dense=dense_work(traffic, tokens, setting.tp, setting.attention_tp),
-        cache=Work(load=cache),
+        cache=cache_work(traffic, requests, setting.verified, setting.context, ranks, share, setting.kv_dtype_bytes),
         state=state_traffic(traffic, requests, setting.verified, setting.attention_tp),
         calls=calls_of(prepared, setting, setting.verified),
         draft=draft_work(traffic, setting.requests, setting.tp, setting.ep),

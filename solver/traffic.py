@@ -215,10 +215,20 @@ def draft_work(traffic: Traffic, tokens: float, tp: int, ep: int) -> tuple[Work,
     return Work(load=load, items=items), Work(load=traffic.draft_shared / tp)
 
 
-def cache_bytes(traffic: Traffic, requests: float, context: int, tp: int, kv_bytes: float) -> float:
-    """KV that one GPU reads at a context length, over the `tp` ranks of an attention replica."""
+def cache_work(
+    traffic: Traffic, requests: float, tokens: int, context: int, tp: int, dcp: int, kv_bytes: float
+) -> Work:
+    """KV that one GPU reads at a context length, over the `tp` ranks of an attention replica; `dcp` of them share it.
+
+    Each of the `tokens` that a request brings is held against every key by every head. Sharing the cache of a request
+    leaves the arithmetic as it is: a rank has fewer keys, and the heads of all that it shares with.
+    """
     elements = context * traffic.kv_elements + min(context, traffic.window or context) * traffic.window_elements
-    return requests * elements * kv_bytes / min(tp, traffic.kv_heads)
+    operations = 2e-9 * traffic.cache_layers * (traffic.query_elements + traffic.output_elements) * context * tokens
+    return Work(
+        load=requests * elements * kv_bytes / min(tp, traffic.kv_heads) / dcp,
+        gflop=requests * operations / tp,
+    )
 
 
 def state_traffic(traffic: Traffic, requests: float, tokens: int, tp: int) -> float:

@@ -5,8 +5,8 @@ Defaults: ../shared/facts/allreduce.jsonl and knowledge/links.
 
 Each measured series (one source, version and topology) gets its own line, fitted with relative weights over the
 message sizes of decoding. The central line is that of the reference series, the range comes from the lowest and the
-highest series at 32 KiB, widened by their own mean error. GPU counts without rows get no entry: the cost model then
-says unknown.
+highest series at 32 KiB, widened by their own mean error. Larger messages, which other protocols carry, are kept as
+measured (`beyond`), with the range of the line. GPU counts without rows get no entry: the cost model then says unknown.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import yaml
@@ -24,6 +25,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 WINDOW = (1024, 262_144)  # bytes; decode messages are tokens * hidden * 2
 PROBE = 0.032768  # 10^6 bytes: where series are ordered
+BEYOND = tuple(2**power for power in (19, 20, 21, 22, 23, 25, 27))  # bytes kept as points: prompts, large batches
 COUNTS = (2, 4, 8, 16)
 
 Row = dict[str, Any]
@@ -119,13 +121,17 @@ def errors(line: tuple[float, float], points: list[Point]) -> list[float]:
     return [abs((line[0] + line[1] * x) / y - 1) for x, y in points]
 
 
+LARGE = {size / 1e6 for size in BEYOND}
+
+
 class Series(NamedTuple):
-    """One source's rows for a key, with its own line."""
+    """One source's rows for a key, with its own line and its points beyond that."""
 
     source: str
     reference: bool
     points: list[Point]
     line: tuple[float, float]
+    large: list[Point]
 
     @property
     def mean_error(self) -> float:
@@ -137,12 +143,12 @@ class Series(NamedTuple):
 
 
 def group(rows: list[Row], spec: Spec) -> dict[Key, list[Series]]:
-    """Decode-sized rows as series with at least three sizes."""
+    """Rows up to the largest kept size as series with at least three sizes of decoding."""
     found: dict[Key, dict[tuple[str, str, bool], list[Point]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         size = row["message_bytes"]
-        decoding = size and WINDOW[0] <= size <= WINDOW[1] and row["num_gpus"] in COUNTS
-        usable = row["op"] in ("all_reduce", *GATHERS) and decoding
+        wanted = size and WINDOW[0] <= size <= BEYOND[-1] and row["num_gpus"] in COUNTS
+        usable = row["op"] in ("all_reduce", *GATHERS) and wanted
         path = name_path(row, spec) if usable and belongs(row, spec) else None
         if path is None or any(word in str(row["interconnect"]) for word in SKIPPED):
             continue
@@ -154,8 +160,13 @@ def group(rows: list[Row], spec: Spec) -> dict[Key, list[Series]]:
 
 def as_series(sources: dict[tuple[str, str, bool], list[Point]]) -> list[Series]:
     """Only series with three sizes or more say anything about a slope."""
-    enough = {name: points for name, points in sources.items() if len({x for x, _ in points}) >= 3}
-    return [Series(name, reference, points, fit(points)) for (name, _, reference), points in enough.items()]
+    found = []
+    for (name, _, reference), rows in sources.items():
+        points = [(x, y) for x, y in rows if x <= WINDOW[1] / 1e6]
+        if len({x for x, _ in points}) >= 3:
+            large = [(x, fmean(y for b, y in rows if b == x)) for x in sorted({x for x, _ in rows} & LARGE)]
+            found.append(Series(name, reference, points, fit(points), large))
+    return found
 
 
 def newest(series: list[Series]) -> Series:
@@ -192,6 +203,16 @@ def enclose(pick: Callable[[float, float], float], line: Row, central: Row) -> R
     return {name: pick(line[name], central[name]) for name in line}
 
 
+def with_points(line: Row, middle: Row, central: Series) -> Row:
+    """A line with the points of the central series behind its end, as far from them as from the central line there."""
+    if len(central.large) < 2:
+        return line
+    end = WINDOW[1] / 1e6
+    at_end, middle_at_end = (x["alpha_us"] + x["beta_us_per_mb"] * end for x in (line, middle))
+    points = [(end, at_end), *((x, y * at_end / middle_at_end) for x, y in central.large)]
+    return {**line, "beyond": Flow([round(x, 3), round(y, 1)] for x, y in points)}
+
+
 def as_rate(key: Key, series: list[Series]) -> Row:
     """One entry of `rates`."""
     central = newest(series)
@@ -200,9 +221,9 @@ def as_rate(key: Key, series: list[Series]) -> Row:
     rate: Row = {
         "algorithm": key.algorithm,
         "gpus": key.gpus,
-        "low": enclose(min, as_line(*low.line, 1 - low.mean_error), middle),
-        "central": middle,
-        "high": enclose(max, as_line(*high.line, 1 + high.mean_error), middle),
+        "low": with_points(enclose(min, as_line(*low.line, 1 - low.mean_error), middle), middle, central),
+        "central": with_points(middle, middle, central),
+        "high": with_points(enclose(max, as_line(*high.line, 1 + high.mean_error), middle), middle, central),
         "series": len(series),
         "rows": sum(len(s.points) for s in series),
         "error": round(max(errors(central.line, central.points)), 2),
@@ -247,6 +268,10 @@ class Quoted(str):
     """A text that is written in quotes, as version ranges must be."""
 
 
+class Flow(list[Any]):
+    """A list of lists that is written on one line."""
+
+
 class Plain(yaml.SafeDumper):
     """No anchors: each entry stands alone."""
 
@@ -254,6 +279,7 @@ class Plain(yaml.SafeDumper):
         return True
 
 
+Plain.add_representer(Flow, lambda d, points: d.represent_sequence("tag:yaml.org,2002:seq", points, flow_style=True))
 Plain.add_representer(Quoted, lambda d, text: d.represent_scalar("tag:yaml.org,2002:str", str(text), style='"'))
 
 

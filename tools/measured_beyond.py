@@ -97,8 +97,8 @@ def lines(found: list[Beyond], rows: bool) -> Iterator[str]:
         fitted, plain = (statistics.median(map(abs, errors)) for errors in (b.score.errors, b.stored))
         yield f"{b.score.group.name:30} tau {b.score.tau:5.2f}  median error fitted {fitted:6.1%}  stored {plain:6.1%}"
         for case, error in zip(b.score.group.cases, b.stored, strict=True) if rows else ():
-            used = case.setting
-            yield f"    {case.id:32} {case.us / 1e3:6.2f} ms {error:+5.0%}  {used.kernel} {used.attention} {used.allreduce}"
+            used = f"{case.setting.kernel} {case.setting.attention} {case.setting.allreduce}"
+            yield f"    {case.id:32} {case.us / 1e3:6.2f} ms {error:+5.0%}  {used}"
     yield ", ".join(f"{name} {value:.3g}" for name, value in summary(found).items())
 
 
