@@ -121,7 +121,7 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
     parts = gather(prepared, setting)
     worst, central, best, known = accepted_range(setting, accept)
     inputs = {
-        "pass_bytes_per_gpu": parts.experts.load + parts.dense.load + parts.cache.load + parts.state,
+        "pass_bytes_per_gpu": parts.experts.load + parts.dense.load + parts.cache.load + parts.streamed,
         "draft_bytes_per_gpu": parts.draft[0].load + parts.draft[1].load if setting.draft_steps else 0.0,
         "collective_bytes": max((c.size for c in parts.calls), default=0),
         "path": _paths(parts.calls),

@@ -14,7 +14,7 @@ import msgspec
 from solver.collectives import CENTRAL, HIGH, LOW, Collectives, Pick
 from solver.constants import Costs, LayerCost, layer_cost
 from solver.kernels import Kernel, Operation, Work, find_kernel, time_us
-from solver.traffic import Traffic, cache_work, dense_work, draft_work, expert_work, state_traffic
+from solver.traffic import Asked, Traffic, cache_work, dense_work, draft_work, expert_work, index_load, state_traffic
 
 ALL_REDUCES_PER_LAYER = 2  # after attention and after the MLP
 ALL_REDUCES_PER_PASS = 1  # the vocabulary-parallel embedding; a trace of 60 layers shows 121
@@ -31,8 +31,9 @@ class Setting(msgspec.Struct, frozen=True):
     """One layout. `dp` counts whole replicas that share the requests, `attention_dp` attention replicas inside one
     tensor-parallel group, `dcp` ranks that share the KV cache of one request.
 
-    `kernel`, `attention`, `a2a`: MoE runner, attention backend and expert exchange in force. `prompt` and `output`:
-    tokens of a request; with both, a token also waits for the prompts of the other requests.
+    `kernel`, `attention`, `a2a`: MoE runner, attention backend and expert exchange in force; `sparse`: the backend
+    reads only what the model's indexer picks. `prompt` and `output`: tokens of a request; with both, a token also
+    waits for the prompts of the other requests.
     """
 
     tp: int = 1
@@ -52,6 +53,7 @@ class Setting(msgspec.Struct, frozen=True):
     kernel: str = ""
     attention: str = ""
     a2a: str = "none"
+    sparse: bool = False
     prompt: int = 0
     output: int = 0
 
@@ -169,7 +171,7 @@ class Parts(msgspec.Struct):
     experts: Work
     dense: Work
     cache: Work
-    state: float
+    streamed: float  # bytes of recurrent states and of the indexer's keys
     calls: tuple[Call, ...]
     draft: tuple[Work, Work]
     draft_calls: tuple[Call, ...]
@@ -181,12 +183,20 @@ def gather(prepared: Prepared, setting: Setting) -> Parts:
     """Everything that the time of one step is made of."""
     traffic, requests = prepared.traffic, setting.rank_requests
     tokens = setting.requests * setting.verified
-    ranks, share = setting.attention_tp, setting.dcp
+    asked = Asked(
+        requests,
+        setting.verified,
+        setting.context,
+        setting.attention_tp,
+        setting.kv_dtype_bytes,
+        setting.dcp,
+        setting.sparse,
+    )
     parts = Parts(
         experts=expert_work(traffic, tokens, setting.tp, setting.ep),
         dense=dense_work(traffic, tokens, setting.tp, setting.attention_tp),
-        cache=cache_work(traffic, requests, setting.verified, setting.context, ranks, share, setting.kv_dtype_bytes),
-        state=state_traffic(traffic, requests, setting.verified, setting.attention_tp),
+        cache=cache_work(traffic, asked),
+        streamed=state_traffic(traffic, requests, setting.verified, setting.attention_tp) + index_load(traffic, asked),
         calls=calls_of(prepared, setting, setting.verified),
         draft=draft_work(traffic, setting.requests, setting.tp, setting.ep),
         draft_calls=draft_calls(prepared, setting) if setting.draft_steps else (),
@@ -243,7 +253,7 @@ class Clock:
     def cache(self) -> float:
         op: Operation = "latent" if self.prepared.traffic.mla else "attention"
         time = self.work(op, self.setting.attention, self.cache_format, self.parts.cache)
-        return time + time_us(None, Work(load=self.parts.state), self.prepared.bandwidth, self.factor, self.pick)
+        return time + time_us(None, Work(load=self.parts.streamed), self.prepared.bandwidth, self.factor, self.pick)
 
     def exchange(self, calls: tuple[Call, ...]) -> float:
         time = 0.0

@@ -17,7 +17,7 @@ from solver.acceptance import accepted_tokens, find_family, measured_steps
 from solver.collectives import Line, in_range
 from solver.constants import Costs, LayerCost, read_costs
 from solver.cost import Estimate, Setting, prepare, round_trips, round_trips_per_token, token_latency, token_latency_us
-from solver.traffic import cache_work, expert_share, read_traffic, touched_share
+from solver.traffic import Asked, cache_work, expert_share, read_traffic, touched_share
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTS = ROOT.parent / "shared" / "facts"
@@ -320,13 +320,13 @@ def test_sliding_layers_read_their_window_only() -> None:
     model = {**QWEN3_235B, "full_attention_layers": 24, "sliding_layers": 70, "sliding_window": 512}
     model |= {"swa_kv_heads": 4, "swa_head_dim": 128, "swa_v_head_dim": 128}
     traffic = read_traffic(model)
-    growth = cache_work(traffic, 1, 1, 9000, 1, 1, 2.0).load - cache_work(traffic, 1, 1, 8000, 1, 1, 2.0).load
+    growth = cache_work(traffic, Asked(1, 1, 9000, 1, 2.0)).load - cache_work(traffic, Asked(1, 1, 8000, 1, 2.0)).load
     assert growth == 1000 * 24 * 2 * 4 * 128 * 2
 
 
 def test_sharing_the_cache_of_a_request_spares_reads_and_no_arithmetic() -> None:
-    traffic = read_traffic(DEEPSEEK_R1)
-    alone, shared = (cache_work(traffic, 4, 1, 8000, 8, dcp, 2.0) for dcp in (1, 8))
+    traffic = read_traffic({**DEEPSEEK_R1, "heads": 128})
+    alone, shared = (cache_work(traffic, Asked(4, 1, 8000, 8, 2.0, share=dcp)) for dcp in (1, 8))
     assert shared.load == alone.load / 8
     assert shared.gflop == alone.gflop > 0
 

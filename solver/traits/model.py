@@ -131,6 +131,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "sparse_attention": sparse_attention(config),
         **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
+        "index_topk": config.integer("index_topk"),
         "intermediate": config.integer("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
         "vocab": config.needed("vocab_size"),
         "max_context": context(config),
