@@ -11,6 +11,8 @@ from packaging.specifiers import SpecifierSet
 from solver.records import Source, Strict
 
 MEGABYTE = 1e6
+DECODING = 262_144
+"""Bytes up to which a line holds; `beyond` has the points from there on."""
 FALLBACK = "nccl"  # what every release does when a faster path does not take the message
 
 Pick = Literal[0, 1, 2]
@@ -35,9 +37,9 @@ class Line(Strict, frozen=True):
         return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
 
     def at(self, size: float) -> float:
+        if size <= DECODING or not self.beyond:
+            return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
         megabytes = size / MEGABYTE
-        if not self.beyond or megabytes <= self.beyond[0][0]:
-            return self.straight(size)
         after = min(bisect_left(self.beyond, (megabytes,)), len(self.beyond) - 1)
         (start, low), (end, high) = self.beyond[after - 1], self.beyond[after]
         return low + (high - low) * (megabytes - start) / (end - start)
@@ -46,7 +48,8 @@ class Line(Strict, frozen=True):
 class Rate(Strict, frozen=True):
     """The fitted all-reduce of one algorithm on a number of GPUs, with the extreme measured series as its range.
 
-    `error` is the largest relative distance of a measured row from the central line.
+    `error` is the largest relative distance of a measured row from the central line. `beyond`: as in `Line`, of the
+    central one; the others are as far from these points as their lines are where they begin.
     """
 
     algorithm: str
@@ -59,7 +62,17 @@ class Rate(Strict, frozen=True):
     error: float
     sources: tuple[Source, ...]
     versions: str = ""
+    beyond: tuple[tuple[float, float], ...] = ()
     note: str | None = None
+
+    def lines(self) -> tuple[Line, Line, Line]:
+        """The range of this all-reduce at every size."""
+        own = self.central.straight(DECODING)
+        low, high = (self._around(line, line.straight(DECODING) / own) for line in (self.low, self.high))
+        return low, self._around(self.central, 1.0), high
+
+    def _around(self, line: Line, factor: float) -> Line:
+        return Line(line.alpha_us, line.beta_us_per_mb, tuple((mb, us * factor) for mb, us in self.beyond))
 
 
 class Hop(Strict, frozen=True):
@@ -175,7 +188,7 @@ def collect(
     rates = [r for r in link.rates if in_range(r.versions, release)] if link else []
     return Collectives(
         algorithms=known,
-        lines={(r.algorithm, r.gpus): (r.low, r.central, r.high) for r in rates},
+        lines={(r.algorithm, r.gpus): r.lines() for r in rates},
         hop=(link.hop.low, link.hop.central, link.hop.high) if link and link.hop else None,
         nvlink=kind in ("nvlink", "xgmi"),
     )

@@ -332,8 +332,8 @@ def test_sharing_the_cache_of_a_request_spares_reads_and_no_arithmetic() -> None
 
 
 def test_large_messages_cost_what_was_measured_of_them() -> None:
-    line = Line(10.0, 100.0, beyond=((0.25, 35.0), (1.0, 50.0), (4.0, 80.0)))
-    assert [line.at(mb * 1e6) for mb in (0.1, 0.25, 1.0, 2.5, 4.0, 7.0)] == [20.0, 35.0, 50.0, 65.0, 80.0, 110.0]
+    line = Line(10.0, 100.0, beyond=((0.262144, 36.2144), (1.0, 50.0), (4.0, 80.0)))
+    assert [line.at(mb * 1e6) for mb in (0.1, 1.0, 2.5, 4.0, 7.0)] == [20.0, 50.0, 65.0, 80.0, 110.0]
 
 
 def test_link_files_are_what_the_tool_writes(tmp_path: Path) -> None:

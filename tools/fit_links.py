@@ -203,14 +203,17 @@ def enclose(pick: Callable[[float, float], float], line: Row, central: Row) -> R
     return {name: pick(line[name], central[name]) for name in line}
 
 
-def with_points(line: Row, middle: Row, central: Series) -> Row:
-    """A line with the points of the central series behind its end, as far from them as from the central line there."""
+class Flow(list[Any]):
+    """A list of lists that is written on one line."""
+
+
+def points_beyond(middle: Row, central: Series) -> Flow | None:
+    """The end of the central line, and what its series has behind it."""
     if len(central.large) < 2:
-        return line
+        return None
     end = WINDOW[1] / 1e6
-    at_end, middle_at_end = (x["alpha_us"] + x["beta_us_per_mb"] * end for x in (line, middle))
-    points = [(end, at_end), *((x, y * at_end / middle_at_end) for x, y in central.large)]
-    return {**line, "beyond": Flow([round(x, 3), round(y, 1)] for x, y in points)}
+    points = [(end, middle["alpha_us"] + middle["beta_us_per_mb"] * end), *central.large]
+    return Flow([round(x, 3), round(y, 1)] for x, y in points)
 
 
 def as_rate(key: Key, series: list[Series]) -> Row:
@@ -221,14 +224,16 @@ def as_rate(key: Key, series: list[Series]) -> Row:
     rate: Row = {
         "algorithm": key.algorithm,
         "gpus": key.gpus,
-        "low": with_points(enclose(min, as_line(*low.line, 1 - low.mean_error), middle), middle, central),
-        "central": with_points(middle, middle, central),
-        "high": with_points(enclose(max, as_line(*high.line, 1 + high.mean_error), middle), middle, central),
+        "low": enclose(min, as_line(*low.line, 1 - low.mean_error), middle),
+        "central": middle,
+        "high": enclose(max, as_line(*high.line, 1 + high.mean_error), middle),
         "series": len(series),
         "rows": sum(len(s.points) for s in series),
         "error": round(max(errors(central.line, central.points)), 2),
         "sources": [cite(name) for name in dict.fromkeys(s.source for s in (central, low, high))],
     }
+    if beyond := points_beyond(middle, central):
+        rate["beyond"] = beyond
     if key.versions:
         rate["versions"] = Quoted(key.versions)
     if key.algorithm == "fusion":
@@ -266,10 +271,6 @@ def build(rows: list[Row], spec: Spec) -> Row:
 
 class Quoted(str):
     """A text that is written in quotes, as version ranges must be."""
-
-
-class Flow(list[Any]):
-    """A list of lists that is written on one line."""
 
 
 class Plain(yaml.SafeDumper):
