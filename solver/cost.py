@@ -6,7 +6,7 @@ that a table of some hundred of them costs milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,8 @@ import msgspec
 from solver.acceptance import Acceptance
 from solver.collectives import CENTRAL, collect, find_link
 from solver.constants import Costs
-from solver.passes import PICKS, AllReduce, Call, Clock, Prepared, Setting, calls_of, draft_calls, gather
+from solver.kernels import Operation
+from solver.passes import PICKS, AllReduce, Call, Clock, Prepared, Setting, cache_format, calls_of, draft_calls, gather
 from solver.traffic import read_traffic
 
 __all__ = ["AllReduce", "Estimate", "Prepared", "Setting", "prepare", "round_trips", "token_latency"]
@@ -128,6 +129,8 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
         "accepted": central,
         "bandwidth_gbs": prepared.bandwidth / 1e3,
     }
+    if stand_ins := "; ".join(_stand_ins(prepared, setting)):
+        inputs["stand_ins"] = stand_ins
     if parts.missing:
         return Estimate(None, None, None, UNIT_TIME, inputs, False, tuple(parts.missing))
     low, mid, high = (Clock(prepared, setting, parts, pick) for pick in PICKS)
@@ -135,6 +138,23 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
     gap = () if known else ("acceptance",)
     times = (mid.token(central), low.token(best), high.token(worst))
     return Estimate(*times, UNIT_TIME, inputs, known, gap)
+
+
+def _stand_ins(prepared: Prepared, setting: Setting) -> Iterator[str]:
+    """The kernels that nobody measured here, each with what is reckoned in its place."""
+    traffic = prepared.traffic
+    used: list[tuple[Operation, str, str]] = [("dense", "", traffic.dense_format)]
+    if traffic.experts:
+        used.append(("experts", setting.kernel, traffic.expert_format))
+    if traffic.cache_layers:
+        used.append(("latent" if traffic.mla else "attention", setting.attention, cache_format(setting)))
+    for op, name, form in used:
+        line = prepared.kernel(op, name, form)
+        what = " ".join(part for part in (op, name, form) if part)
+        if line is None:
+            yield f"{what} by its bytes"
+        elif line.kernel not in ("", name) or line.format not in ("", form):
+            yield f"{what} as {' '.join(part for part in (line.kernel, line.format) if part)}"
 
 
 def token_us(prepared: Prepared, setting: Setting, accept: Accepted = None) -> float | None:

@@ -232,6 +232,11 @@ EXCHANGE_GPUS = 8
 """The sweeps of the expert exchange ran on one node of eight."""
 
 
+def cache_format(setting: Setting) -> str:
+    """The nearest cache format that was measured."""
+    return "fp8" if setting.kv_dtype_bytes <= 1 else "bf16"
+
+
 class Clock:
     """Times of one layout at one end of the range, in us."""
 
@@ -239,7 +244,7 @@ class Clock:
         self.prepared, self.setting, self.parts, self.pick = prepared, setting, parts, pick
         constant = prepared.costs.constants["bandwidth_factor"]
         self.factor = (constant.low, constant.value, constant.high)
-        self.cache_format = "fp8" if setting.kv_dtype_bytes <= 1 else "bf16"
+        self.cache_format = cache_format(setting)
 
     def work(self, op: Operation, name: str, form: str, work: Work) -> float:
         line = self.prepared.kernel(op, name, form)
