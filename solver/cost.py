@@ -15,7 +15,8 @@ from solver.acceptance import Acceptance
 from solver.collectives import CENTRAL, collect, find_link
 from solver.constants import Costs
 from solver.kernels import Operation
-from solver.passes import PICKS, AllReduce, Call, Clock, Prepared, Setting, cache_format, calls_of, draft_calls, gather
+from solver.layout import AllReduce, Setting, cache_format
+from solver.passes import PICKS, Call, Clock, Prepared, calls_of, draft_calls, gather
 from solver.traffic import read_traffic
 
 __all__ = ["AllReduce", "Estimate", "Prepared", "Setting", "prepare", "round_trips", "token_latency"]

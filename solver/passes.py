@@ -7,13 +7,13 @@ layer. The formulas stand in docs/cost-model.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import msgspec
 
 from solver.collectives import CENTRAL, HIGH, LOW, Collectives, Pick
 from solver.constants import Costs, LayerCost, layer_cost
 from solver.kernels import Kernel, Operation, Work, find_kernel, time_us
+from solver.layout import Setting, cache_format
 from solver.traffic import Asked, Traffic, cache_work, dense_work, draft_work, expert_work, index_load, state_traffic
 
 ALL_REDUCES_PER_LAYER = 2  # after attention and after the MLP
@@ -23,59 +23,6 @@ LAYERS_PER_DRAFT = 2  # one layer of the model plus the draft's own projection a
 ACTIVATION_BYTES = 2
 GATHERS = ("all_gather", "reduce_scatter")
 EXCHANGE_STEPS = 2  # dispatch and combine, each one direct write to every peer
-
-AllReduce = Literal["nccl", "custom", "mscclpp", "symm_mem", "fusion", "pcie_oneshot", "pcie_ipc"]
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """One layout. `dp` counts whole replicas that share the requests, `attention_dp` attention replicas inside one
-    tensor-parallel group, `dcp` ranks that share the KV cache of one request.
-
-    `kernel`, `attention`, `a2a`: MoE runner, attention backend and expert exchange in force; `sparse`: the backend
-    reads only what the model's indexer picks. `prompt` and `output`: tokens of a request; with both, a token also
-    waits for the prompts of the other requests.
-    """
-
-    tp: int = 1
-    pp: int = 1
-    dp: int = 1
-    ep: int = 1
-    attention_dp: int = 1
-    dcp: int = 1
-    draft_steps: int = 0
-    draft_tokens: int = 0
-    allreduce: AllReduce = "nccl"
-    overlap: bool = True
-    cuda_graph: bool = True
-    concurrency: int = 1
-    context: int = 4096
-    kv_dtype_bytes: float = 2.0
-    kernel: str = ""
-    attention: str = ""
-    a2a: str = "none"
-    sparse: bool = False
-    prompt: int = 0
-    output: int = 0
-
-    @property
-    def verified(self) -> int:
-        """Tokens of one request that the target model verifies at once."""
-        return max(self.draft_tokens, self.draft_steps + 1) if self.draft_steps else 1
-
-    @property
-    def requests(self) -> int:
-        """Requests in a batch of the busiest replica."""
-        return -(-self.concurrency // self.dp)
-
-    @property
-    def rank_requests(self) -> int:
-        """Requests of the busiest attention replica."""
-        return -(-self.requests // self.attention_dp)
-
-    @property
-    def attention_tp(self) -> int:
-        """Ranks of one attention replica."""
-        return max(1, self.tp // self.attention_dp)
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -230,11 +177,6 @@ def _gaps(prepared: Prepared, setting: Setting, parts: Parts) -> Iterator[str]:
 
 EXCHANGE_GPUS = 8
 """The sweeps of the expert exchange ran on one node of eight."""
-
-
-def cache_format(setting: Setting) -> str:
-    """The nearest cache format that was measured."""
-    return "fp8" if setting.kv_dtype_bytes <= 1 else "bf16"
 
 
 class Clock:
