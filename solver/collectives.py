@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 from typing import Literal
 
@@ -10,6 +11,8 @@ from packaging.specifiers import SpecifierSet
 from solver.records import Source, Strict
 
 MEGABYTE = 1e6
+DECODING = 262_144
+"""Bytes up to which a line holds; `beyond` has the points from there on."""
 FALLBACK = "nccl"  # what every release does when a faster path does not take the message
 
 Pick = Literal[0, 1, 2]
@@ -19,19 +22,34 @@ HIGH: Pick = 2
 
 
 class Line(Strict, frozen=True):
-    """A latency as alpha + beta * size: microseconds, and microseconds per 10^6 bytes."""
+    """A latency as alpha + beta * size: microseconds, and microseconds per 10^6 bytes.
+
+    `beyond`: measured points (10^6 bytes, microseconds) from the end of that line on, since other protocols carry large
+    messages. Between them it is straight, and after the last one it goes on as between the last two.
+    """
 
     alpha_us: float
     beta_us_per_mb: float
+    beyond: tuple[tuple[float, float], ...] = ()
+
+    def straight(self, size: float) -> float:
+        """The line alone, at messages of decoding."""
+        return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
 
     def at(self, size: float) -> float:
-        return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
+        if size <= DECODING or not self.beyond:
+            return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
+        megabytes = size / MEGABYTE
+        after = min(bisect_left(self.beyond, (megabytes,)), len(self.beyond) - 1)
+        (start, low), (end, high) = self.beyond[after - 1], self.beyond[after]
+        return low + (high - low) * (megabytes - start) / (end - start)
 
 
 class Rate(Strict, frozen=True):
     """The fitted all-reduce of one algorithm on a number of GPUs, with the extreme measured series as its range.
 
-    `error` is the largest relative distance of a measured row from the central line.
+    `error` is the largest relative distance of a measured row from the central line. `beyond`: as in `Line`, of the
+    central one; the others are as far from these points as their lines are where they begin.
     """
 
     algorithm: str
@@ -44,7 +62,17 @@ class Rate(Strict, frozen=True):
     error: float
     sources: tuple[Source, ...]
     versions: str = ""
+    beyond: tuple[tuple[float, float], ...] = ()
     note: str | None = None
+
+    def lines(self) -> tuple[Line, Line, Line]:
+        """The range of this all-reduce at every size."""
+        own = self.central.straight(DECODING)
+        low, high = (self._around(line, line.straight(DECODING) / own) for line in (self.low, self.high))
+        return low, self._around(self.central, 1.0), high
+
+    def _around(self, line: Line, factor: float) -> Line:
+        return Line(line.alpha_us, line.beta_us_per_mb, tuple((mb, us * factor) for mb, us in self.beyond))
 
 
 class Hop(Strict, frozen=True):
@@ -126,7 +154,7 @@ class Collectives(Strict, frozen=True):
         taken = algorithm.takes(gpus, size, self.nvlink, cuda_graph)
         if taken and algorithm.while_faster:
             own, other = (self.lines.get((name, gpus)) for name in (algorithm.id, FALLBACK))
-            taken = not own or not other or own[CENTRAL].at(size) <= other[CENTRAL].at(size)
+            taken = not own or not other or own[CENTRAL].straight(size) <= other[CENTRAL].straight(size)
         return algorithm if taken else self.algorithms[FALLBACK]
 
 
@@ -160,7 +188,7 @@ def collect(
     rates = [r for r in link.rates if in_range(r.versions, release)] if link else []
     return Collectives(
         algorithms=known,
-        lines={(r.algorithm, r.gpus): (r.low, r.central, r.high) for r in rates},
+        lines={(r.algorithm, r.gpus): r.lines() for r in rates},
         hop=(link.hop.low, link.hop.central, link.hop.high) if link and link.hop else None,
         nvlink=kind in ("nvlink", "xgmi"),
     )

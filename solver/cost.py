@@ -6,7 +6,7 @@ that a table of some hundred of them costs milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,7 +14,9 @@ import msgspec
 from solver.acceptance import Acceptance
 from solver.collectives import CENTRAL, collect, find_link
 from solver.constants import Costs
-from solver.passes import PICKS, AllReduce, Call, Clock, Prepared, Setting, calls_of, draft_calls, gather
+from solver.kernels import Operation
+from solver.layout import AllReduce, Setting, cache_format
+from solver.passes import PICKS, Call, Clock, Prepared, calls_of, draft_calls, gather
 from solver.traffic import read_traffic
 
 __all__ = ["AllReduce", "Estimate", "Prepared", "Setting", "prepare", "round_trips", "token_latency"]
@@ -121,13 +123,15 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
     parts = gather(prepared, setting)
     worst, central, best, known = accepted_range(setting, accept)
     inputs = {
-        "pass_bytes_per_gpu": parts.experts.load + parts.dense.load + parts.cache.load + parts.state,
+        "pass_bytes_per_gpu": parts.experts.load + parts.dense.load + parts.cache.load + parts.streamed,
         "draft_bytes_per_gpu": parts.draft[0].load + parts.draft[1].load if setting.draft_steps else 0.0,
         "collective_bytes": max((c.size for c in parts.calls), default=0),
         "path": _paths(parts.calls),
         "accepted": central,
         "bandwidth_gbs": prepared.bandwidth / 1e3,
     }
+    if stand_ins := "; ".join(_stand_ins(prepared, setting)):
+        inputs["stand_ins"] = stand_ins
     if parts.missing:
         return Estimate(None, None, None, UNIT_TIME, inputs, False, tuple(parts.missing))
     low, mid, high = (Clock(prepared, setting, parts, pick) for pick in PICKS)
@@ -135,6 +139,23 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
     gap = () if known else ("acceptance",)
     times = (mid.token(central), low.token(best), high.token(worst))
     return Estimate(*times, UNIT_TIME, inputs, known, gap)
+
+
+def _stand_ins(prepared: Prepared, setting: Setting) -> Iterator[str]:
+    """The kernels that nobody measured here, each with what is reckoned in its place."""
+    traffic = prepared.traffic
+    used: list[tuple[Operation, str, str]] = [("dense", "", traffic.dense_format)]
+    if traffic.experts:
+        used.append(("experts", setting.kernel, traffic.expert_format))
+    if traffic.cache_layers:
+        used.append(("latent" if traffic.mla else "attention", setting.attention, cache_format(setting)))
+    for op, name, form in used:
+        line = prepared.kernel(op, name, form)
+        what = " ".join(part for part in (op, name, form) if part)
+        if line is None:
+            yield f"{what} by its bytes"
+        elif line.kernel not in ("", name) or line.format not in ("", form):
+            yield f"{what} as {' '.join(part for part in (line.kernel, line.format) if part)}"
 
 
 def token_us(prepared: Prepared, setting: Setting, accept: Accepted = None) -> float | None:

@@ -10,6 +10,7 @@ from solver.batch import each_line
 from solver.conditions import Unknown
 from solver.context import Context, Options, check_context
 from solver.estimates import usable
+from solver.perf import latency, wanted
 from solver.release import refuse_without_rules
 from solver.solve import need_facts
 from solver.store import Store
@@ -22,6 +23,7 @@ def figures_of(context: Context) -> dict[str, Any]:
     """Latency, round trips and memory of a launch as it would run. Errors: RequestError when too little is known."""
     refuse_without_rules(context.index, context.release)
     need_facts(context.facts)
+    other = wanted(context.facts.request)
     result = check_context(context)
     state = result.outcomes[0].state
     figures = context.estimates
@@ -29,6 +31,8 @@ def figures_of(context: Context) -> dict[str, Any]:
     data: dict[str, Any] = {"release": context.release, "model": context.model_name, "hardware": context.hardware_name}
     data["verdict"] = result.verdict
     data["metrics"] = {name: _estimate(layout, name, state) for name in LAYOUT}
+    if other:
+        data["metrics"]["token_latency_us"] = msgspec.to_builtins(latency(context, state))
     data["memory"] = _memory(figures["kv_tokens"], state)
     data["throughput_tokens_per_s"] = _throughput(data["metrics"]["token_latency_us"], context)
     data["request"] = {k: v for k, v in context.facts.request.items() if v is not None}

@@ -7,14 +7,14 @@ layer. The formulas stand in docs/cost-model.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import msgspec
 
 from solver.collectives import CENTRAL, HIGH, LOW, Collectives, Pick
 from solver.constants import Costs, LayerCost, layer_cost
 from solver.kernels import Kernel, Operation, Work, find_kernel, time_us
-from solver.traffic import Traffic, cache_bytes, dense_work, draft_work, expert_work, state_traffic
+from solver.layout import Setting, cache_format
+from solver.traffic import Asked, Traffic, cache_work, dense_work, draft_work, expert_work, index_load, state_traffic
 
 ALL_REDUCES_PER_LAYER = 2  # after attention and after the MLP
 ALL_REDUCES_PER_PASS = 1  # the vocabulary-parallel embedding; a trace of 60 layers shows 121
@@ -23,57 +23,6 @@ LAYERS_PER_DRAFT = 2  # one layer of the model plus the draft's own projection a
 ACTIVATION_BYTES = 2
 GATHERS = ("all_gather", "reduce_scatter")
 EXCHANGE_STEPS = 2  # dispatch and combine, each one direct write to every peer
-
-AllReduce = Literal["nccl", "custom", "mscclpp", "symm_mem", "fusion", "pcie_oneshot", "pcie_ipc"]
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """One layout. `dp` counts whole replicas that share the requests, `attention_dp` attention replicas inside one
-    tensor-parallel group, `dcp` ranks that share the KV cache of one request.
-
-    `kernel`, `attention`, `a2a`: MoE runner, attention backend and expert exchange in force. `prompt` and `output`:
-    tokens of a request; with both, a token also waits for the prompts of the other requests.
-    """
-
-    tp: int = 1
-    pp: int = 1
-    dp: int = 1
-    ep: int = 1
-    attention_dp: int = 1
-    dcp: int = 1
-    draft_steps: int = 0
-    draft_tokens: int = 0
-    allreduce: AllReduce = "nccl"
-    overlap: bool = True
-    cuda_graph: bool = True
-    concurrency: int = 1
-    context: int = 4096
-    kv_dtype_bytes: float = 2.0
-    kernel: str = ""
-    attention: str = ""
-    a2a: str = "none"
-    prompt: int = 0
-    output: int = 0
-
-    @property
-    def verified(self) -> int:
-        """Tokens of one request that the target model verifies at once."""
-        return max(self.draft_tokens, self.draft_steps + 1) if self.draft_steps else 1
-
-    @property
-    def requests(self) -> int:
-        """Requests in a batch of the busiest replica."""
-        return -(-self.concurrency // self.dp)
-
-    @property
-    def rank_requests(self) -> int:
-        """Requests of the busiest attention replica."""
-        return -(-self.requests // self.attention_dp)
-
-    @property
-    def attention_tp(self) -> int:
-        """Ranks of one attention replica."""
-        return max(1, self.tp // self.attention_dp)
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -169,7 +118,7 @@ class Parts(msgspec.Struct):
     experts: Work
     dense: Work
     cache: Work
-    state: float
+    streamed: float  # bytes of recurrent states and of the indexer's keys
     calls: tuple[Call, ...]
     draft: tuple[Work, Work]
     draft_calls: tuple[Call, ...]
@@ -181,12 +130,20 @@ def gather(prepared: Prepared, setting: Setting) -> Parts:
     """Everything that the time of one step is made of."""
     traffic, requests = prepared.traffic, setting.rank_requests
     tokens = setting.requests * setting.verified
-    cache = cache_bytes(traffic, requests, setting.context, setting.attention_tp, setting.kv_dtype_bytes) / setting.dcp
+    asked = Asked(
+        requests,
+        setting.verified,
+        setting.context,
+        setting.attention_tp,
+        setting.kv_dtype_bytes,
+        setting.dcp,
+        setting.sparse,
+    )
     parts = Parts(
         experts=expert_work(traffic, tokens, setting.tp, setting.ep),
         dense=dense_work(traffic, tokens, setting.tp, setting.attention_tp),
-        cache=Work(load=cache),
-        state=state_traffic(traffic, requests, setting.verified, setting.attention_tp),
+        cache=cache_work(traffic, asked),
+        streamed=state_traffic(traffic, requests, setting.verified, setting.attention_tp) + index_load(traffic, asked),
         calls=calls_of(prepared, setting, setting.verified),
         draft=draft_work(traffic, setting.requests, setting.tp, setting.ep),
         draft_calls=draft_calls(prepared, setting) if setting.draft_steps else (),
@@ -229,7 +186,7 @@ class Clock:
         self.prepared, self.setting, self.parts, self.pick = prepared, setting, parts, pick
         constant = prepared.costs.constants["bandwidth_factor"]
         self.factor = (constant.low, constant.value, constant.high)
-        self.cache_format = "fp8" if setting.kv_dtype_bytes <= 1 else "bf16"
+        self.cache_format = cache_format(setting)
 
     def work(self, op: Operation, name: str, form: str, work: Work) -> float:
         line = self.prepared.kernel(op, name, form)
@@ -243,7 +200,7 @@ class Clock:
     def cache(self) -> float:
         op: Operation = "latent" if self.prepared.traffic.mla else "attention"
         time = self.work(op, self.setting.attention, self.cache_format, self.parts.cache)
-        return time + time_us(None, Work(load=self.parts.state), self.prepared.bandwidth, self.factor, self.pick)
+        return time + time_us(None, Work(load=self.parts.streamed), self.prepared.bandwidth, self.factor, self.pick)
 
     def exchange(self, calls: tuple[Call, ...]) -> float:
         time = 0.0

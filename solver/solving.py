@@ -25,11 +25,13 @@ def solve(values: dict[str, Any]) -> int:
     from solver.compare.lock import keeper
     from solver.conflict import Impossible
     from solver.render import solution
+    from solver.render.perf import judged_by_other, judged_elsewhere
 
     where = store()
     goal = _wished(where.index, values)
     keep = keeper(values["lock"], values["overwrite"], options_of(values))  # refuses before any work is done
     context, kept = _contexts(where, values)
+    elsewhere = judged_by_other(context, values)
     goal = {**goal, "bans": _bans(context, values["ban"]), "keep": kept}
     name = goal["id"]
     answer = answer_of(context, goal)
@@ -37,7 +39,8 @@ def solve(values: dict[str, Any]) -> int:
         print(solution.conflict_output(context, name, answer, values["format"]))
         return FINDINGS
     keep(context, name, answer)
-    print(solution.output(context, name, answer, values["format"], values["emit"], values["top"]))
+    text = solution.output(context, name, answer, values["format"], values["emit"], values["top"])
+    print(judged_elsewhere(context, answer, values, text) if elsewhere else text)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,8 @@ class Traffic(msgspec.Struct, frozen=True):
     `replicated`: read in full by each GPU; `kv_heads`: KV shards stop at this many GPUs (1 for latent attention);
     `kv_elements`: per token of context, `window_elements`: per token of the last `window` ones in sliding layers.
     `query_elements` and `output_elements`: of all heads of one layer and token, as the cache is asked.
+    `index_topk`: keys that sparse attention picks for a token (0: no indexer); `index_bytes`: of a token of context in
+    all layers' indexers, each of which a GPU keeps in full: one byte an element and a four-byte scale for 128.
     `expert_format`, `dense_format`: names of weight formats, as in knowledge/sglang/kernels.yaml.
     """
 
@@ -45,6 +47,8 @@ class Traffic(msgspec.Struct, frozen=True):
     window: int
     mla: bool
     cache_layers: int
+    index_topk: int
+    index_bytes: float
     query_elements: float
     output_elements: float
     state_bytes: float
@@ -52,6 +56,19 @@ class Traffic(msgspec.Struct, frozen=True):
     draft_shared: float
     draft_known: bool
     missing: tuple[str, ...]
+
+
+class Asked(NamedTuple):
+    """What a pass asks of the cache: requests of one replica with so many tokens each at a context length, the `ranks`
+    of the replica, and how many of them `share` the cache of a request."""
+
+    requests: float
+    tokens: int
+    context: int
+    ranks: int
+    kv_bytes: float
+    share: int = 1
+    sparse: bool = False
 
 
 def read_traffic(model: Mapping[str, Any]) -> Traffic:
@@ -91,6 +108,8 @@ def read_traffic(model: Mapping[str, Any]) -> Traffic:
         window=int(model.get("sliding_window") or 0),
         mla=bool(model.get("mla")),
         cache_layers=_attention_layers(model),
+        index_topk=int(model.get("index_topk") or 0),
+        index_bytes=_attention_layers(model) * (model.get("index_head_dim") or 0) * (1 + 4 / 128),
         query_elements=heads * (_latent_width(model) or model.get("head_dim") or 0),
         output_elements=heads * (model.get("kv_lora_rank") or model.get("v_head_dim") or model.get("head_dim") or 0),
         state_bytes=_state_bytes(model),
@@ -215,10 +234,28 @@ def draft_work(traffic: Traffic, tokens: float, tp: int, ep: int) -> tuple[Work,
     return Work(load=load, items=items), Work(load=traffic.draft_shared / tp)
 
 
-def cache_bytes(traffic: Traffic, requests: float, context: int, tp: int, kv_bytes: float) -> float:
-    """KV that one GPU reads at a context length, over the `tp` ranks of an attention replica."""
-    elements = context * traffic.kv_elements + min(context, traffic.window or context) * traffic.window_elements
-    return requests * elements * kv_bytes / min(tp, traffic.kv_heads)
+def cache_work(traffic: Traffic, asked: Asked) -> Work:
+    """Keys and values that one GPU reads.
+
+    Each of the tokens that a request brings is held against every key by every head. Sharing the cache of a request
+    leaves the arithmetic as it is: a rank has fewer keys, and the heads of all that it shares with. Sparse attention
+    reads for each token the keys that its indexer picked.
+    """
+    elements = (traffic.query_elements + traffic.output_elements) * traffic.cache_layers
+    keys, passes = asked.context, 1
+    if asked.sparse and traffic.index_topk:
+        keys, passes = min(asked.context, traffic.index_topk), asked.tokens
+    window = min(asked.context, traffic.window or asked.context) * traffic.window_elements
+    load = asked.requests * (keys * passes * traffic.kv_elements + window) * asked.kv_bytes
+    return Work(
+        load=load / min(asked.ranks, traffic.kv_heads) / asked.share,
+        gflop=2e-9 * asked.requests * asked.tokens * keys * elements / asked.ranks,
+    )
+
+
+def index_load(traffic: Traffic, asked: Asked) -> float:
+    """Bytes of the indexer's keys that one GPU reads to pick those of sparse attention."""
+    return asked.requests * asked.context * traffic.index_bytes / asked.share if asked.sparse else 0.0
 
 
 def state_traffic(traffic: Traffic, requests: float, tokens: int, tp: int) -> float:

@@ -53,6 +53,7 @@ FORMAT = Option("--format", str, "text", "form of the result", ("text", "json"))
 CONTEXT = Option("--context", int, 4096, "tokens that one request must be able to hold", least=1)
 CONCURRENCY = Option("--concurrency", int, 1, "requests served at the same time", least=1)
 ACCEPT = Option("--accept-length", float, None, "accepted tokens per pass, where no measured row applies", least=1)
+PERF = Option("--perf", str, None, "take the time per token from this estimator", ("flagwise", "aiconfigurator"))
 BATCH = Option("--batch", str, None, "JSON lines: one launch each")
 JUDGED_BY = (MODEL, HARDWARE, ENGINE)
 LAUNCH = "[COMMAND | - | -- ARGV…]"
@@ -83,11 +84,11 @@ VERBS: dict[str, Verb] = {
             Option("--lock", str, None, "write the solution and what it rests on to this file"),
             Option("--overwrite", bool, False, "with --lock: replace a file that is there"),
             Option("--top", int, 3, "other points of the trade-off to show", least=0),
-            CONTEXT, CONCURRENCY, ACCEPT,
+            CONTEXT, CONCURRENCY, ACCEPT, PERF,
         ),
         LAUNCH,
     ),
-    "estimate": Verb(verbs.estimate, (*JUDGED_BY, FORMAT, BATCH, CONTEXT, CONCURRENCY, ACCEPT), LAUNCH),
+    "estimate": Verb(verbs.estimate, (*JUDGED_BY, FORMAT, BATCH, CONTEXT, CONCURRENCY, ACCEPT, PERF), LAUNCH),
     "diff": Verb(diff, (*JUDGED_BY, FORMAT, CONTEXT, CONCURRENCY, ACCEPT), "A B"),
     "explain": Verb(verbs.explain, (ENGINE,), "RULE|FLAG|GOAL", names_flags=True),
     "graph": Verb(

@@ -48,7 +48,7 @@ def read(command: Sequence[str], bare: bool = False) -> Launch:
 
 def options_of(values: dict[str, Any]) -> Options:
     """The context options of a verb."""
-    request = {k: values[k] for k in ("context", "concurrency", "accept_length") if values.get(k) is not None}
+    request = {k: values[k] for k in ("context", "concurrency", "accept_length", "perf") if values.get(k) is not None}
     return Options(values["model"], values["hardware"], values["engine_version"], request)
 
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solver.acceptance import accepted_tokens, find_family, measured_steps
-from solver.collectives import in_range
+from solver.collectives import Line, in_range
 from solver.constants import Costs, LayerCost, read_costs
 from solver.cost import Estimate, Setting, prepare, round_trips, round_trips_per_token, token_latency, token_latency_us
-from solver.traffic import cache_bytes, expert_share, read_traffic, touched_share
+from solver.traffic import Asked, cache_work, expert_share, index_load, read_traffic, touched_share
 
 ROOT = Path(__file__).resolve().parent.parent
 FACTS = ROOT.parent / "shared" / "facts"
@@ -311,6 +311,13 @@ def test_an_unmeasured_kernel_never_looks_faster_than_the_measured_ones() -> Non
         assert unnamed >= (latency(Setting(tp=8, kernel=kernel), QWEN_NVFP4, PRO6000).value or 0)
 
 
+def test_what_stands_in_for_an_unmeasured_kernel_is_told() -> None:
+    named = latency(Setting(tp=8, kernel="nobody_measured_this", attention="flashinfer"), QWEN_NVFP4, PRO6000).inputs
+    assert "experts nobody_measured_this nvfp4 as flashinfer_cutlass nvfp4" in named["stand_ins"]
+    measured = latency(Setting(tp=8, kernel="flashinfer_cutlass", attention="flashinfer"), QWEN_NVFP4, PRO6000).inputs
+    assert "experts" not in measured.get("stand_ins", "")
+
+
 def test_weight_formats_are_told_from_the_bytes_of_the_experts() -> None:
     found = [read_traffic(model) for model in (QWEN_NVFP4, QWEN_BF16, DEEPSEEK_R1)]
     assert [t.expert_format for t in found] == ["nvfp4", "bf16", "fp8"]
@@ -320,8 +327,33 @@ def test_sliding_layers_read_their_window_only() -> None:
     model = {**QWEN3_235B, "full_attention_layers": 24, "sliding_layers": 70, "sliding_window": 512}
     model |= {"swa_kv_heads": 4, "swa_head_dim": 128, "swa_v_head_dim": 128}
     traffic = read_traffic(model)
-    growth = cache_bytes(traffic, 1, 9000, 1, 2.0) - cache_bytes(traffic, 1, 8000, 1, 2.0)
+    growth = cache_work(traffic, Asked(1, 1, 9000, 1, 2.0)).load - cache_work(traffic, Asked(1, 1, 8000, 1, 2.0)).load
     assert growth == 1000 * 24 * 2 * 4 * 128 * 2
+
+
+def test_sharing_the_cache_of_a_request_spares_reads_and_no_arithmetic() -> None:
+    traffic = read_traffic({**DEEPSEEK_R1, "heads": 128})
+    alone, shared = (cache_work(traffic, Asked(4, 1, 8000, 8, 2.0, share=dcp)) for dcp in (1, 8))
+    assert shared.load == alone.load / 8
+    assert shared.gflop == alone.gflop > 0
+
+
+def test_sparse_attention_reads_what_its_indexer_picked_and_the_indexer_every_key() -> None:
+    traffic = read_traffic({**DEEPSEEK_R1, "heads": 128, "index_topk": 2048, "index_head_dim": 128})
+    short, long, drafting = (
+        Asked(2, tokens, context, 8, 1.0, sparse=True) for tokens, context in ((1, 4096), (1, 65536), (4, 65536))
+    )
+    assert cache_work(traffic, short) == cache_work(traffic, long)
+    assert cache_work(traffic, drafting).load == 4 * cache_work(traffic, long).load
+    assert index_load(traffic, long) == 16 * index_load(traffic, short) == 2 * 65536 * 61 * 132
+    dense = long._replace(sparse=False)
+    assert cache_work(traffic, dense).load == 32 * cache_work(traffic, long).load
+    assert index_load(traffic, dense) == 0
+
+
+def test_large_messages_cost_what_was_measured_of_them() -> None:
+    line = Line(10.0, 100.0, beyond=((0.262144, 36.2144), (1.0, 50.0), (4.0, 80.0)))
+    assert [line.at(mb * 1e6) for mb in (0.1, 1.0, 2.5, 4.0, 7.0)] == [20.0, 50.0, 65.0, 80.0, 110.0]
 
 
 def test_link_files_are_what_the_tool_writes(tmp_path: Path) -> None:

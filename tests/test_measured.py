@@ -12,6 +12,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOL = runpy.run_path(str(ROOT / "tools" / "measured.py"))
+LEAST_PREDICTIONS = TOOL["LEAST_PREDICTIONS"]
 MAPPING = yaml.safe_load((ROOT / "tests" / "measured" / "groups.yaml").read_text("utf-8"))
 
 
@@ -52,6 +53,26 @@ def test_rankings_and_times_are_as_good_as_promised(scores: list[Any]) -> None:
     assert found["groups"] >= 25 and found["families"] >= 8
     assert found["median tau"] >= 0.8
     assert found["median error"] <= 0.10
+    assert found["median error, families weighing the same"] <= 0.10
+
+
+def test_whole_launches_from_elsewhere_rank_and_last_as_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    tool = runpy.run_path(str(ROOT / "tools" / "measured_beyond.py"))
+    found = tool["scores"]()
+    assert len({b.score.group.name for b in found}) == len(found) >= 8
+    assert all(len(b.score.group.cases) >= LEAST_PREDICTIONS for b in found)
+    figures = tool["summary"](found)
+    assert figures["median tau"] >= 0.8
+    assert figures["median error, fitted"] <= 0.10
+    assert figures["median error, stored"] <= 0.15
+
+
+def test_no_group_from_elsewhere_is_among_the_measured_facts(rows: list[dict[str, Any]]) -> None:
+    beyond = yaml.safe_load((ROOT / "tests" / "measured" / "beyond.yaml").read_text("utf-8"))["groups"]
+    threads = {s["url"].removeprefix("https://github.com/") for g in beyond for s in g["sources"]}
+    known = {r["source"].replace("#", "/issues/") for r in rows if "@" not in r["source"]}
+    assert {t for t in threads if t in known} <= {"SemiAnalysisAI/InferenceX/issues/870"}  # of H200 there, of B200 here
 
 
 @pytest.mark.parametrize(

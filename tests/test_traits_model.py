@@ -371,3 +371,9 @@ def test_every_catalogue_entry_states_known_traits_with_sources() -> None:
     for entry in knowledge.models.values():
         assert {f"model.{name}" for name in entry.traits} <= knowledge.traits.keys(), entry.id
         assert entry.sources and entry.family and entry.id == catalogue_id(entry.hub_ids[0])
+
+
+def test_the_names_of_layer_types_are_kept_once_each(tmp_path: Path) -> None:
+    config = {**DENSE, "layer_types": ["sliding_attention", "full_attention"] * 16}
+    assert read_checkpoint(checkpoint(tmp_path, config))["layer_types"] == ["full_attention", "sliding_attention"]
+    assert read_checkpoint(checkpoint(tmp_path, DENSE))["layer_types"] is None

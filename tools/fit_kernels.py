@@ -12,7 +12,8 @@ Each operation gets one line over what it moves, fitted on relative errors at th
     latent     us = base + byte_factor * KV bytes / B                              latent attention of one layer
     a2a        us = base + mb_us * MB                                              dispatch and combine of one layer
 
-B is the nominal bandwidth of the GPU in the catalogue. `gflop_us` is the cost of arithmetic once that is the limit.
+B is the nominal bandwidth of the GPU in the catalogue. `gflop_us` is the cost of arithmetic once that is the limit: of
+prompts, and of many heads on one latent cache.
 `low` and `high` are the tenth and ninetieth percentile of measured over predicted. Lines that describe nothing (a
 ninetieth percentile above 2, a median more than a quarter off, or bytes that cost over five times their transfer, as
 where a sweep converted the whole cache) are left out: the cost model then falls back and widens its range.
@@ -68,13 +69,16 @@ DECODE_TOKENS = 256
 PROMPT_TOKENS = 2048
 LATENT_HEADS = 16  # 128 heads over eight GPUs
 LATENT_WIDTH = 576
+LATENT_RANK = 512
+MANY_HEADS = 64
+MANY_KEYS = 262_144
 LEAST_ROWS = 60
 
 Row = dict[str, Any]
 
 
 class Point(NamedTuple):
-    """One measured row: features, the time they should give, and the 10^9 operations of a prompt-sized row."""
+    """One measured row: features, the time they should give, and the 10^9 operations where these are the limit."""
 
     features: tuple[float, ...]
     us: float
@@ -125,12 +129,15 @@ def attention(path: Path, bandwidth: float) -> Iterator[tuple[str, str, Point]]:
 
 
 def latent(path: Path, bandwidth: float) -> Iterator[tuple[str, str, Point]]:
+    """Decoding with few heads is bound by the cache; with many heads over many tokens by the arithmetic."""
     for row in read(path):
-        if row["batch_size"] <= 128 and row["step"] >= 500 and row["num_heads"] == LATENT_HEADS:
+        keys, many = row["batch_size"] * row["step"], row["num_heads"] >= MANY_HEADS
+        few = row["batch_size"] <= 128 and row["step"] >= 500 and row["num_heads"] == LATENT_HEADS
+        if few or (many and keys >= MANY_KEYS):
             form = CACHE_FORMATS[row["kv_cache_dtype"]]
-            load = row["batch_size"] * row["step"] * LATENT_WIDTH * BYTES[form] / bandwidth
+            gflop = 2e-9 * row["num_heads"] * keys * (LATENT_WIDTH + LATENT_RANK) if many else 0.0
             kernel = KERNELS.get(row["kernel_source"], str(row["kernel_source"]))
-            yield kernel, form, Point((1.0, load), row["latency"] * 1e3)
+            yield kernel, form, Point((1.0, keys * LATENT_WIDTH * BYTES[form] / bandwidth), row["latency"] * 1e3, gflop)
 
 
 def exchange(path: Path, bandwidth: float) -> Iterator[tuple[str, str, Point]]:

@@ -5,8 +5,8 @@ Defaults: ../shared/facts/allreduce.jsonl and knowledge/links.
 
 Each measured series (one source, version and topology) gets its own line, fitted with relative weights over the
 message sizes of decoding. The central line is that of the reference series, the range comes from the lowest and the
-highest series at 32 KiB, widened by their own mean error. GPU counts without rows get no entry: the cost model then
-says unknown.
+highest series at 32 KiB, widened by their own mean error. Larger messages, which other protocols carry, are kept as
+measured (`beyond`), with the range of the line. GPU counts without rows get no entry: the cost model then says unknown.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import yaml
@@ -24,6 +25,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 WINDOW = (1024, 262_144)  # bytes; decode messages are tokens * hidden * 2
 PROBE = 0.032768  # 10^6 bytes: where series are ordered
+BEYOND = tuple(2**power for power in (19, 20, 21, 22, 23, 25, 27))  # bytes kept as points: prompts, large batches
 COUNTS = (2, 4, 8, 16)
 
 Row = dict[str, Any]
@@ -119,13 +121,17 @@ def errors(line: tuple[float, float], points: list[Point]) -> list[float]:
     return [abs((line[0] + line[1] * x) / y - 1) for x, y in points]
 
 
+LARGE = {size / 1e6 for size in BEYOND}
+
+
 class Series(NamedTuple):
-    """One source's rows for a key, with its own line."""
+    """One source's rows for a key, with its own line and its points beyond that."""
 
     source: str
     reference: bool
     points: list[Point]
     line: tuple[float, float]
+    large: list[Point]
 
     @property
     def mean_error(self) -> float:
@@ -137,12 +143,12 @@ class Series(NamedTuple):
 
 
 def group(rows: list[Row], spec: Spec) -> dict[Key, list[Series]]:
-    """Decode-sized rows as series with at least three sizes."""
+    """Rows up to the largest kept size as series with at least three sizes of decoding."""
     found: dict[Key, dict[tuple[str, str, bool], list[Point]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         size = row["message_bytes"]
-        decoding = size and WINDOW[0] <= size <= WINDOW[1] and row["num_gpus"] in COUNTS
-        usable = row["op"] in ("all_reduce", *GATHERS) and decoding
+        wanted = size and WINDOW[0] <= size <= BEYOND[-1] and row["num_gpus"] in COUNTS
+        usable = row["op"] in ("all_reduce", *GATHERS) and wanted
         path = name_path(row, spec) if usable and belongs(row, spec) else None
         if path is None or any(word in str(row["interconnect"]) for word in SKIPPED):
             continue
@@ -154,8 +160,13 @@ def group(rows: list[Row], spec: Spec) -> dict[Key, list[Series]]:
 
 def as_series(sources: dict[tuple[str, str, bool], list[Point]]) -> list[Series]:
     """Only series with three sizes or more say anything about a slope."""
-    enough = {name: points for name, points in sources.items() if len({x for x, _ in points}) >= 3}
-    return [Series(name, reference, points, fit(points)) for (name, _, reference), points in enough.items()]
+    found = []
+    for (name, _, reference), rows in sources.items():
+        points = [(x, y) for x, y in rows if x <= WINDOW[1] / 1e6]
+        if len({x for x, _ in points}) >= 3:
+            large = [(x, fmean(y for b, y in rows if b == x)) for x in sorted({x for x, _ in rows} & LARGE)]
+            found.append(Series(name, reference, points, fit(points), large))
+    return found
 
 
 def newest(series: list[Series]) -> Series:
@@ -192,6 +203,19 @@ def enclose(pick: Callable[[float, float], float], line: Row, central: Row) -> R
     return {name: pick(line[name], central[name]) for name in line}
 
 
+class Flow(list[Any]):
+    """A list of lists that is written on one line."""
+
+
+def points_beyond(middle: Row, central: Series) -> Flow | None:
+    """The end of the central line, and what its series has behind it."""
+    if len(central.large) < 2:
+        return None
+    end = WINDOW[1] / 1e6
+    points = [(end, middle["alpha_us"] + middle["beta_us_per_mb"] * end), *central.large]
+    return Flow([round(x, 3), round(y, 1)] for x, y in points)
+
+
 def as_rate(key: Key, series: list[Series]) -> Row:
     """One entry of `rates`."""
     central = newest(series)
@@ -208,6 +232,8 @@ def as_rate(key: Key, series: list[Series]) -> Row:
         "error": round(max(errors(central.line, central.points)), 2),
         "sources": [cite(name) for name in dict.fromkeys(s.source for s in (central, low, high))],
     }
+    if beyond := points_beyond(middle, central):
+        rate["beyond"] = beyond
     if key.versions:
         rate["versions"] = Quoted(key.versions)
     if key.algorithm == "fusion":
@@ -254,6 +280,7 @@ class Plain(yaml.SafeDumper):
         return True
 
 
+Plain.add_representer(Flow, lambda d, points: d.represent_sequence("tag:yaml.org,2002:seq", points, flow_style=True))
 Plain.add_representer(Quoted, lambda d, text: d.represent_scalar("tag:yaml.org,2002:str", str(text), style='"'))
 
 

@@ -3,8 +3,8 @@
     python tools/measured.py [--facts MEASURED.jsonl] [--rows] [--overheads]
 
 Rankings use the stored constants. For the errors the overhead per layer is fitted on the first row of a group and the
-others are predicted. Rows that any constant stems from are never predicted; `--overheads` prints what each of them
-leaves for the overhead per layer.
+others are predicted. Where the source prints how many requests ran at once on average, that is the batch. Rows that
+any constant stems from are never predicted; `--overheads` prints what each of them leaves for the overhead per layer.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def case_of(row: Row, family: Row, mapping: Row, store: Store, costs: Costs) -> 
         elif "values" in how:
             fields |= how["values"][value]
     fields |= {k: family.get("names", {}).get(fields.get(k), fields.get(k, "")) for k in ("kernel", "attention")}
-    setting = Setting(**fields, concurrency=row["concurrency"])
+    setting = Setting(**fields, concurrency=round(mapping["held"].get(row["id"], row["concurrency"])))
     traits = mapping["models"][family["model"]]["traits"] if family["model"] in mapping["models"] else None
     model = traits or {"id": family["model"], **store.index.models[family["model"]].traits}
     us = 1e3 * row["tpot_ms"] if row.get("tpot_ms") else row["concurrency"] * 1e6 / row["decode_tok_s"]

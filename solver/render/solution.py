@@ -47,8 +47,10 @@ def figures(context: Context, data: dict[str, Any]) -> str:
         if estimate.get("value") is None:
             lines.append(f"  {name}: unknown ({say(estimate.get('missing') or estimate.get('unknown'))})")
             continue
-        low, high = (figure(name, estimate[end]).split(" ")[0] for end in ("low", "high"))
-        lines.append(f"  {name}: {figure(name, estimate['value'])}, range {low} to {high}")
+        spread = "no range given"
+        if estimate["low"] is not None:
+            spread = "range {} to {}".format(*(figure(name, estimate[end]).split(" ")[0] for end in ("low", "high")))
+        lines.append(f"  {name}: {figure(name, estimate['value'])}, {spread}")
         lines += wrapped("from " + ", ".join(f"{k} {say(v)}" for k, v in estimate["inputs"].items()), "    ")
     if data["throughput_tokens_per_s"]:
         lines.append(f"  throughput: {data['throughput_tokens_per_s']} tokens per second for all requests")
