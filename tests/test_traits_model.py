@@ -241,7 +241,7 @@ def test_an_unknown_model_gets_near_names(store: Store) -> None:
         ("unsloth/Qwen3-32B-unsloth-bnb-4bit", "qwen3-32b"),
         ("RedHatAI/Qwen3-32B-quantized.w4a16", "qwen3-32b"),
         ("amd/Qwen3.5-397B-A17B-MXFP4-AttnFP8-V2", "qwen3.5-397b-a17b"),
-        ("nvidia/DeepSeek-R1-0528-FP4-v2", "deepseek-r1"),
+        ("amd/DeepSeek-R1-0528-MXFP4-v2", "deepseek-r1"),
         ("/models/kimi_k2_instruct_w4afp8/", "kimi-k2-instruct"),
         ("/hub/models--org--GLM-5-AWQ/snapshots/0123abc", "glm-5"),
     ],
