@@ -89,6 +89,14 @@ def test_a_missing_key_takes_the_config_class_default(tmp_path: Path) -> None:
     assert (traits["kv_heads"], traits["linear_k_heads"], traits["tie_embeddings"]) == (2, 16, False)
 
 
+def test_the_text_part_of_a_thinker_is_the_language_model(tmp_path: Path) -> None:
+    """Qwen3-Omni nests twice: its thinker has a text part beside its encoders."""
+    omni = {"architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": HYBRID}
+    traits = read_checkpoint(checkpoint(tmp_path, omni))
+    assert (traits["layers"], traits["hidden"]) == (LAYERS, 4096)
+    assert traits["multimodal"] and traits["text_model_type"] == HYBRID["text_config"]["model_type"]
+
+
 def test_what_cannot_be_known_is_absent(tmp_path: Path) -> None:
     traits = read_checkpoint(checkpoint(tmp_path, DENSE))
     assert "tool_parser" not in traits and "hub_id" not in traits

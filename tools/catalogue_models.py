@@ -80,7 +80,8 @@ def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
     if top is None:
         top = read_config(open_folder(checkpoints / item["from"])).top | item["set"]
         sources.append({"url": manifest["sources"]["directory"].format(name=item["from"]), "note": item["note"]})
-    traits = traits_of(config_of(Path(catalogue_id(item["hub_id"])), top, item.get("modelopt"))) | item.get("parsers", {})
+    config = config_of(Path(catalogue_id(item["hub_id"])), top, item.get("modelopt"))
+    traits = traits_of(config) | item.get("parsers", {})
     known = {k: v for k, v in traits.items() if k not in item.get("unknown", ())} | item.get("traits", {})
     return entry_of(item["hub_id"], known, sources, manifest)
 
