@@ -90,6 +90,14 @@ def test_a_missing_key_takes_the_config_class_default(tmp_path: Path) -> None:
     assert (traits["kv_heads"], traits["linear_k_heads"], traits["tie_embeddings"]) == (2, 16, False)
 
 
+def test_the_text_part_of_a_thinker_is_the_language_model(tmp_path: Path) -> None:
+    """Qwen3-Omni nests twice: its thinker has a text part beside its encoders."""
+    omni = {"architectures": ["Qwen3OmniMoeForConditionalGeneration"], "thinker_config": HYBRID}
+    traits = read_checkpoint(checkpoint(tmp_path, omni))
+    assert (traits["layers"], traits["hidden"]) == (LAYERS, 4096)
+    assert traits["multimodal"] and traits["text_model_type"] == HYBRID["text_config"]["model_type"]
+
+
 def test_what_cannot_be_known_is_absent(tmp_path: Path) -> None:
     traits = read_checkpoint(checkpoint(tmp_path, DENSE))
     assert "tool_parser" not in traits and "hub_id" not in traits
@@ -242,7 +250,7 @@ def test_an_unknown_model_gets_near_names(store: Store) -> None:
         ("unsloth/Qwen3-32B-unsloth-bnb-4bit", "qwen3-32b"),
         ("RedHatAI/Qwen3-32B-quantized.w4a16", "qwen3-32b"),
         ("amd/Qwen3.5-397B-A17B-MXFP4-AttnFP8-V2", "qwen3.5-397b-a17b"),
-        ("nvidia/DeepSeek-R1-0528-FP4-v2", "deepseek-r1"),
+        ("amd/DeepSeek-R1-0528-MXFP4-v2", "deepseek-r1"),
         ("/models/kimi_k2_instruct_w4afp8/", "kimi-k2-instruct"),
         ("/hub/models--org--GLM-5-AWQ/snapshots/0123abc", "glm-5"),
     ],

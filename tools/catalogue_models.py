@@ -21,7 +21,7 @@ from solver.traits.config import config_of, read_config
 from solver.traits.folder import open_folder
 from solver.traits.model import catalogue_id, traits_of
 
-FORMAT_SUFFIX = re.compile(r"-(nvfp4|fp8|bf16|mxfp4|awq|fp8-static-pertensor)$")
+FORMAT_SUFFIX = re.compile(r"-(nvfp4|fp8|bf16|mxfp4|mxfp8|awq|gptq-int4|fp8-dynamic|fp8-static-pertensor)$")
 Entry = dict[str, Any]
 
 
@@ -70,16 +70,18 @@ def from_directory(path: Path, manifest: Entry) -> Entry:
 def derived(item: Entry, checkpoints: Path, manifest: Entry) -> Entry:
     """An entry whose config stands in the manifest, or is another checkpoint's with some keys set.
 
-    `traits` go before what the config gives; without a config they are all that the sources say.
+    `modelopt` is what hf_quant_config.json says. `traits` go before what the config gives; without a config they are
+    all that the sources say.
     """
     sources: list[Entry] = list(item.get("sources", ()))
-    if "from" not in item and "config" not in item:
+    if not item.keys() & {"from", "config"}:
         return entry_of(item["hub_id"], item["traits"], sources, manifest)
     top = item.get("config")
     if top is None:
         top = read_config(open_folder(checkpoints / item["from"])).top | item["set"]
         sources.append({"url": manifest["sources"]["directory"].format(name=item["from"]), "note": item["note"]})
-    traits = traits_of(config_of(Path(catalogue_id(item["hub_id"])), top)) | item.get("parsers", {})
+    config = config_of(Path(catalogue_id(item["hub_id"])), top, item.get("modelopt"))
+    traits = traits_of(config) | item.get("parsers", {})
     known = {k: v for k, v in traits.items() if k not in item.get("unknown", ())} | item.get("traits", {})
     return entry_of(item["hub_id"], known, sources, manifest)
 

@@ -128,12 +128,13 @@ def _at(place: Json, name: str) -> Any:
 
 
 def language_part(directory: Path, top: Json) -> Json:
+    """The part that describes the decoder; Qwen3-Omni keeps it two levels down, in the thinker's text part."""
     for key in NESTED:
         if top.get(key) is not None:
             nested = top[key]
             if not isinstance(nested, dict):
                 raise RequestError(f"{directory / 'config.json'}: {key} must be an object, not {nested!r:.60}")
-            return nested
+            return language_part(directory, nested)
     return top
 
 
