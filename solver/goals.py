@@ -113,7 +113,8 @@ def _level(builder: Builder, spec: Mapping[str, Any]) -> Level:
     if counts and amounts:
         amounts += [Lazy((name,), lambda values, name=name: bool(values[name])) for name in counts]  # type: ignore[misc]
         counts = []
-    return Level(spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, claims=True)
+    flags = spec.get("count") == GIVEN
+    return Level(spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, claims=True, flags=flags)
 
 
 def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
@@ -139,10 +140,12 @@ def _quality(builder: Builder) -> Counted:
 
 
 def _given(builder: Builder) -> Counted:
-    return [v.name for v in (builder.chosen(name) for name in builder.base) if v], 0.0
+    names = (name for name in builder.base if name not in builder.pinned)
+    return [v.name for v in map(builder.chosen, names) if v], 0.0
 
 
-COUNTS: dict[str, Callable[[Builder], Counted]] = {"warnings": _warnings, "quality": _quality, "given": _given}
+GIVEN = "given"
+COUNTS: dict[str, Callable[[Builder], Counted]] = {"warnings": _warnings, "quality": _quality, GIVEN: _given}
 """What a level's `count` can name."""
 
 
@@ -167,6 +170,8 @@ def guards_of(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
         if text:
             held = builder.state.get(space, name)
             found.append((ban_name((space, name, text)), _equals(builder, held, text)))
+        elif f"{space}.{name}" in builder.base:  # open only where one asks what would be without the ban
+            found.append((ban_name((space, name, text)), builder.chosen(f"{space}.{name}")))
     return found
 
 
@@ -174,11 +179,6 @@ def ban_name(ban: tuple[str, str, str]) -> str:
     """What a ban is called in conflicts and repairs."""
     _, name, text = ban
     return f"ban {name}={text}" if text else f"ban {name}"
-
-
-def unguarded(goal: Goal) -> Goal:
-    """The goal without the guards and bans of the request."""
-    return {**goal, "guards": [g for g in goal["guards"] if not g.get("wish")], "bans": ()}
 
 
 def _equals(builder: Builder, value: Any, text: str) -> Any:

@@ -7,7 +7,7 @@ at once. What does not depend on a choice never reaches the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -25,11 +25,15 @@ from solver.variables import DOUBT, MAX_ROWS, Var, Variables, differs, lazily, s
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """Something the solver may choose: a flag or `env.X`, and the values it may be given (None: leave it alone)."""
+    """Something the solver may choose: a flag or `env.X`, and the values it may be given (None: leave it alone).
+
+    `pinned`: the request gives it, with the first value; it is open only to see what would be without.
+    """
 
     space: str
     name: str
     values: tuple[Any, ...]
+    pinned: bool = False
 
     @property
     def key(self) -> str:
@@ -55,6 +59,7 @@ class Builder:
         self._figures: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._first: dict[tuple[str, str], Any] = {}
         self._choices = {(c.space, c.name): c for c in choices}
+        self.pinned = frozenset(c.key for c in choices if c.pinned)
         for choice in choices:
             self._choose(choice)
 
@@ -263,8 +268,8 @@ class Builder:
 
     # --------------------------------------------------------------- result
 
-    def model(self, levels: tuple[Level, ...]) -> Model:
-        """The finished model under the given objective."""
+    def model(self, levels: tuple[Level, ...], measured: Iterable[Any] = ()) -> Model:
+        """The finished model under the given objective; `measured`: values that are looked at besides."""
         final = {}
         for space in ("flag", "env"):
             for name, value in self.state.spaces[space].items():
@@ -278,6 +283,7 @@ class Builder:
             levels=levels,
             final=final,
             fixed_violations=tuple(self.fixed),
+            measured=tuple(v.name if type(v) is Var else v for v in measured if type(v) in (Var, Lazy)),
         )
 
 

@@ -7,7 +7,7 @@ clause per row, a junction the usual clauses. `optimum` asks the questions.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -26,16 +26,14 @@ class SatEngine:
         self,
         model: Model,
         soft: Mapping[str, tuple[str, Any]] | None = None,
-        soft_bans: Container[str] | None = None,
     ) -> None:
-        """`soft`: name of a demand -> (base variable, value) that holds only when assumed. Bans become demands too: all
-        of them, or those of the rules named in `soft_bans`."""
+        """`soft`: name of a demand -> (base variable, value) that holds only when assumed; bans become demands too."""
         self.model = model
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
         self._readers: dict[str, list[tuple[int, Any]]] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self._counters: dict[tuple[str, ...], list[int]] = {}
+        self._counters: dict[tuple[int, ...], list[int]] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
         wanted = (
@@ -47,7 +45,7 @@ class SatEngine:
             if name in wanted:
                 self._introduce(name)
                 self._define(definition)
-        self._demand_all(soft, soft_bans)
+        self._demand_all(soft)
 
     # ------------------------------------------------------------ encoding
 
@@ -105,11 +103,11 @@ class SatEngine:
             self._add([-literal * sign, out * sign])
         self._add([-out * sign, *(literal * sign for literal in inputs)])
 
-    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None, soft_bans: Container[str] | None) -> None:
+    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None) -> None:
         self._lazy: list[tuple[Lazy, int | None]] = []
         for ban in self.model.bans:
             selector = None
-            if soft is not None and (soft_bans is None or ban.rule in soft_bans):
+            if soft is not None:
                 key = f"rule:{ban.rule}"
                 selector = self.selectors.setdefault(key, 0) or self._new()
                 self.selectors[key] = selector
@@ -125,11 +123,14 @@ class SatEngine:
 
     def solve(self, assumptions: Iterable[int] = ()) -> Assignment | None:
         """A full assignment that satisfies everything hard, or None."""
-        true = self._model(assumptions)
+        true = self.possible(assumptions)
         return None if true is None else self._read(self._literals, true)
 
-    def _model(self, assumptions: Iterable[int]) -> set[int] | None:
-        """The true literals of a model that no lazy ban refuses; refused ones become clauses."""
+    def possible(self, assumptions: Iterable[int]) -> set[int] | None:
+        """The true literals of an assignment that satisfies everything hard and no lazy ban refuses, or None.
+
+        What a lazy ban refuses becomes clauses.
+        """
         assumed = list(assumptions)
         while self._solver.solve(assumptions=assumed):
             true = set(self._solver.get_model())
@@ -166,15 +167,19 @@ class SatEngine:
     def rows(self, level: Level, held: Iterable[int]) -> dict[tuple[Any, ...], float]:
         """Every combination of the level's inputs that is possible under the assumptions, with its cost."""
         names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
-        guard = self._new()
-        found: dict[tuple[Any, ...], float] = {}
-        while (true := self._model([*held, guard])) is not None:
+        return {
+            tuple(values.values()): level.constant
+            + sum(self.lazy_value(amount, {n: values[n] for n in amount.inputs}) or 0 for amount in level.amounts)
+            for values in self.combinations(names, held)
+        }
+
+    def combinations(self, names: Iterable[str], held: Iterable[int]) -> Iterator[Assignment]:
+        """Each combination of values that some variables can have under the assumptions."""
+        names, guard = tuple(names), self._new()
+        while (true := self.possible([*held, guard])) is not None:
             values = self._read(names, true)
-            found[tuple(values.values())] = level.constant + sum(
-                self.lazy_value(amount, {n: values[n] for n in amount.inputs}) or 0 for amount in level.amounts
-            )
+            yield values
             self._add([-guard, *(-self.literal(n, v) for n, v in values.items())])
-        return found
 
     def deny(self, claims: Iterable[Lazy]) -> int:
         """A literal under which none of the lazy claims is true."""
@@ -189,9 +194,19 @@ class SatEngine:
             self._add([-guard, *(-self.literal(n, v) for n, v in zip(names, row, strict=True))])
         return guard
 
+    def either(self, literals: Iterable[int]) -> int:
+        """A literal under which one of some literals at least is true."""
+        guard = self._new()
+        self._add([-guard, *literals])
+        return guard
+
+    def one_of(self, name: str, values: Iterable[Any]) -> int:
+        """A literal under which a variable has one of some values."""
+        return self.either(self.literal(name, value) for value in values)
+
     def refuted(self, assumptions: Iterable[int]) -> tuple[int, ...]:
         """After a refusal: the assumptions that refute each other (not yet smallest)."""
-        if self._model(assumptions) is not None:
+        if self.possible(assumptions) is not None:
             return ()
         return tuple(self._solver.get_core() or ())
 
@@ -202,16 +217,20 @@ class SatEngine:
             guard = self._new()
             self._add([-guard] if most < 0 else [guard])
             return guard
-        outputs = self._counters.get(level.counts, [])
+        return self.at_most([self.literal(name, True) for name in level.counts], most)
+
+    def at_most(self, literals: Iterable[int], most: int) -> int:
+        """A literal under which at most so many of some literals (more than that) are true."""
+        counted = tuple(literals)
+        outputs = self._counters.get(counted, [])
         if most >= len(outputs):
-            outputs = self._counters[level.counts] = self._counter(level.counts, most + 1)
+            outputs = self._counters[counted] = self._counter(counted, most + 1)
         return -outputs[most]
 
-    def _counter(self, names: tuple[str, ...], most: int) -> list[int]:
-        """Literals that are true when more than 0, 1, … of the named variables are: a sequential counter."""
+    def _counter(self, literals: tuple[int, ...], most: int) -> list[int]:
+        """Literals that are true when more than 0, 1, … of others are: a sequential counter."""
         outputs: list[int] = []
-        for name in names:
-            literal = self.literal(name, True)
+        for literal in literals:
             following = [self._new() for _ in range(min(len(outputs) + 1, most))]
             for place, out in enumerate(following):
                 if place < len(outputs):
