@@ -33,13 +33,14 @@ def find_goal(goals: Mapping[str, Any], name: str) -> Goal:
 
 def minimised(goal: Goal, names: Iterable[str], known: Mapping[str, Any]) -> Goal:
     """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are."""
-    wanted = [dict(_metric(name, known)) for name in names]
+    wanted = [dict(find_metric(name, known)) for name in names]
     if not wanted:
         return goal
     levels = list(goal["levels"])
     first = next((i for i, level in enumerate(levels) if is_metric(level)), len(levels))
     rest = [level for level in levels[first:] if not is_metric(level)]
-    return {**goal, "levels": [*levels[:first], *wanted, *rest]}
+    trades = tuple(dict.fromkeys((*(level["id"] for level in wanted), *goal.get("trades", ()))))[:2]
+    return {**goal, "levels": [*levels[:first], *wanted, *rest], "trades": trades}
 
 
 def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
@@ -52,7 +53,7 @@ def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
         found = re.fullmatch(r"([\w-]+)\s*(<=|>=|=)\s*([0-9.]+)(%?)", text.strip())
         if not found or (found[4] and found[2] != "="):
             raise RequestError(f"guard {text!r}: expected METRIC<=NUMBER, METRIC>=NUMBER or METRIC=SHARE%")
-        level, number = _metric(found[1], known), float(found[3])
+        level, number = find_metric(found[1], known), float(found[3])
         if found[2] == "=":
             mine = next((o for o in levels if o.get("id") == level["id"]), None)
             if mine is None:
@@ -72,7 +73,8 @@ def is_metric(level: Mapping[str, Any]) -> bool:
     return "amount" in level or "maximise" in level
 
 
-def _metric(name: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def find_metric(name: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A level with an amount, by its id. Errors: RequestError with the metrics there are."""
     if name not in known or not is_metric(known[name]):
         names = sorted(n for n, level in known.items() if is_metric(level))
         raise RequestError(f"unknown metric {name!r}; known are {', '.join(names)}")
@@ -126,8 +128,14 @@ def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
     if type(value) in (Var, Lazy):
         amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else 0, value),)
     constant = sign * value if isinstance(value, int | float) else 0.0
-    figure = text.removeprefix("estimate.") if text.startswith("estimate.") else spec["title"]
+    figure = figure_of(spec)
     return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
+
+
+def figure_of(spec: Mapping[str, Any]) -> str:
+    """The name under which a metric's unit is known."""
+    text = str(spec.get("amount") or spec["maximise"])
+    return text.removeprefix("estimate.") if text.startswith("estimate.") else str(spec["title"])
 
 
 def _warnings(builder: Builder) -> Counted:

@@ -200,6 +200,13 @@ class SatEngine:
         self._add([-guard, *literals])
         return guard
 
+    def all_of(self, literals: Iterable[int]) -> int:
+        """A literal under which all of some literals are true."""
+        guard = self._new()
+        for literal in literals:
+            self._add([-guard, literal])
+        return guard
+
     def one_of(self, name: str, values: Iterable[Any]) -> int:
         """A literal under which a variable has one of some values."""
         return self.either(self.literal(name, value) for value in values)
