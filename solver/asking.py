@@ -78,7 +78,8 @@ def named(context: Context, option: str, text: str) -> tuple[str, str]:
             f"{option} {text!r}: {text} is no flag of SGLang {context.release}; {releases[0]} to {releases[-1]} have it"
         )
     known = [*program.long_spellings.values(), *program.env]
-    near = difflib.get_close_matches(text if text.isupper() else f"--{text.lstrip('-').replace('_', '-')}", known, 1)
+    dashed = text if text.isupper() else f"--{text.lstrip('-').replace('_', '-')}"
+    near = difflib.get_close_matches(dashed, known, 1, 0.75)
     hint = f"; near is {near[0]}" if near else ""
     raise RequestError(f"{option} {text!r}: {text} is no flag or variable of SGLang {context.release}{hint}")
 
@@ -99,7 +100,7 @@ def _demand(context: Context, goal: Goal, text: str) -> Demand:
     if (space, name) == ("flag", "model_path"):
         raise RequestError(f"--why-not {text!r}: another model is another request; ask for it with --model")
     if value == UNSET and has_value:
-        return Demand(f"{space}.{name}", (None,), f"no {shown}")
+        return Demand(f"{space}.{name}", (None,), f"without {shown}")
     if not has_value:
         return Demand(f"{space}.{name}", _any_value(context, goal, space, name, shown), shown)
     read = _env_value if space == "env" else _flag_value
@@ -109,7 +110,7 @@ def _demand(context: Context, goal: Goal, text: str) -> Demand:
 
 
 def _said(shown: str, value: Any, text: str) -> str:
-    return f"no {shown}" if value is None else shown if value is True else f"{shown} {text}"
+    return f"without {shown}" if value is None else shown if value is True else f"{shown} {text}"
 
 
 def _env_value(context: Context, name: str, value: str, text: str) -> Any:

@@ -17,7 +17,7 @@ from solver.constraints import Assignment, Lazy
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.rivals import Rival, rival_of
-from solver.variables import Var, read
+from solver.variables import Var
 
 Pair = tuple[float, float]
 DIGITS = 6

@@ -13,7 +13,7 @@ from typing import Any
 from solver.constraints import Lazy, Level
 from solver.errors import RequestError
 from solver.symbolic import Builder
-from solver.variables import Var, lazily
+from solver.variables import Var, lazily, settled
 from solver.words import listed, say
 
 Goal = dict[str, Any]
@@ -111,7 +111,7 @@ def _level(builder: Builder, spec: Mapping[str, Any]) -> Level:
         elif type(value) is Lazy:
             amounts.append(value)
         else:
-            constant += value or 0
+            constant += bool(settled(value))
     if counts and amounts:
         amounts += [Lazy((name,), lambda values, name=name: bool(values[name])) for name in counts]  # type: ignore[misc]
         counts = []

@@ -110,9 +110,14 @@ class _Run:
             origins[key] = rule.id
         return not same and rule.severity is not None and (rule.report == "change" or origin == "given")
 
+    def _looked_at(self, ready: Ready) -> tuple[Fact, ...]:
+        """The facts that a rule mentions, as they are now."""
+        state = self.state
+        return tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+
     def _fire(self, ready: Ready, names: tuple[str, ...]) -> None:
         state = self.state
-        because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+        because = self._looked_at(ready)
         values = {fact.name: fact.value for fact in because}
         for name, value in state.spaces["let"].items():
             values[f"let.{name}"] = plain(value)
@@ -121,6 +126,38 @@ class _Run:
                 values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
                 values[f"given.{item.name}"] = state.get("given", item.name)
         self.fired.append(Fired(ready.rule, names, because, values, state.spaces["let"]))
+
+
+class Traced(msgspec.Struct, frozen=True):
+    """One value that a rule changed, with what the rule looked at as it stood then."""
+
+    write: Write
+    because: tuple[Fact, ...]
+
+
+def trace(resolver: Resolver, facts: Facts, estimates: Mapping[str, Any], space: str, name: str) -> tuple[Traced, ...]:
+    """Who changed one value on its way through the rules, in order."""
+    run = _Trace(resolver, facts, estimates)
+    run.key = (space, name)
+    run.outcome()
+    return tuple(run.found)
+
+
+class _Trace(_Run):
+    """A run that notes how one value came about."""
+
+    def __init__(self, resolver: Resolver, facts: Facts, estimates: Mapping[str, Any]) -> None:
+        super().__init__(resolver, facts, estimates)
+        self.key = ("", "")
+        self.found: list[Traced] = []
+
+    def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
+        because = self._looked_at(self.resolver.ready(rule)) if (space, name) == self.key else ()
+        reported = super()._assign(rule, space, name, value, names)
+        write = self.writes[-1]
+        if (space, name) == self.key and (write.before != write.after or type(write.before) is not type(write.after)):
+            self.found.append(Traced(write, because))
+        return reported
 
 
 def plain(value: Any) -> Any:

@@ -25,6 +25,11 @@ LAYOUT = ("layout", "replicas")
 
 def best_answers(answered: Answered, most: int) -> tuple[Rival, ...]:
     """The first `most` answers, the answer itself first; fewer where there are no more."""
+    return tuple(rival_of(answered, values) for values in best_assignments(answered, most))
+
+
+def best_assignments(answered: Answered, most: int) -> list[Assignment]:
+    """The same, as assignments of the model."""
     problem, engine = answered.problem, answered.engine
     levels = ordering(problem.model.levels, answered.solution.costs)
     held = [*answered.held]
@@ -35,7 +40,7 @@ def best_answers(answered: Answered, most: int) -> tuple[Rival, ...]:
         if following is None:
             break
         found.append(following[0])
-    return tuple(rival_of(answered, values) for values in found)
+    return found
 
 
 def ordering(levels: tuple[Level, ...], costs: tuple[float, ...]) -> tuple[Level, ...]:

@@ -5,7 +5,7 @@ Errors: RequestError, which the command line turns into one line and exit status
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,21 @@ def solve(values: dict[str, Any]) -> int:
     context, kept = _contexts(where, values)
     goal = {**goal, "bans": _bans(context, values["ban"]), "keep": kept}
     name = goal["id"]
+    if any(values[option] for option in QUESTIONS):
+        from solver.questions import ask
+
+        return ask(context, goal, values, keep)
     answer = answer_of(context, goal)
     if isinstance(answer, Impossible):
         print(solution.conflict_output(context, name, answer, values["format"]))
         return FINDINGS
     keep(context, name, answer)
-    print(solution.output(context, name, answer, values["format"], values["emit"], values["top"]))
+    print(solution.output(context, name, answer, values["format"], values["emit"]))
     return 0
+
+
+QUESTIONS = ("why", "why_not", "top", "front", "front_svg")
+"""The options that ask something about the answer."""
 
 
 def _wished(index: Index, values: dict[str, Any]) -> Goal:
@@ -74,17 +82,16 @@ def _readable(context: Context, model: str | None) -> Context:
     return with_model_path(context, model)
 
 
-def _bans(context: Context, texts: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+def _bans(context: Context, texts: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
     """(space, name, value or "") of each `FLAG[=VALUE]`. Errors: RequestError for what the release does not know."""
-    from solver.render.explanation import flag_id
+    if not texts:
+        return ()
+    from solver.asking import named
 
-    program = context.resolver.program
     found = []
     for text in texts:
         head, _, value = text.partition("=")
-        space, name = ("env", head) if head in program.env else ("flag", flag_id(program, context.index, head))
-        if name is None:
-            raise RequestError(f"--ban {text!r}: {head} is no flag or variable of SGLang {context.release}")
+        space, name = named(context, "--ban", head)
         given = context.facts.given if space == "flag" else context.facts.env
         if name in given and not value:
             raise RequestError(f"--ban {text!r}: the request itself gives {head}; leave one of the two out")
