@@ -11,7 +11,7 @@ from solver.check import spelling
 from solver.choices import Demand, opened_for
 from solver.context import Context, resolver_for
 from solver.engines.optimum import optimise
-from solver.engines.sat import SatEngine
+from solver.engines.sat import SatEngine, holds
 from solver.facts import Facts
 from solver.goals import Goal
 from solver.solve import Problem, checked, completed, errors_in, metrics_of, problem_of
@@ -48,8 +48,8 @@ def corrections(engine: SatEngine, soft: tuple[str, ...]) -> list[tuple[str, ...
     found: list[tuple[str, ...]] = []
     for size in range(1, min(MOST_DROPPED, len(soft)) + 1):
         few = [engine.at_most(dropped.values(), size)] if size < len(soft) else []
-        while (true := engine.possible([*hard, *few])) is not None:
-            way = tuple(name for name in soft if dropped[name] in true)
+        while (truth := engine.possible([*hard, *few])) is not None:
+            way = tuple(name for name in soft if holds(truth, dropped[name]))
             hard.append(engine.either(engine.selectors[name] for name in way))
             found.append(way)
     return sorted(found, key=lambda way: (len(way), [soft.index(name) for name in way]))
@@ -60,8 +60,8 @@ def correction(engine: SatEngine, selectors: dict[str, int], held: Iterable[str]
     grown = set(held)
     for name in ("", *selectors):
         wanted = [selectors[n] for n in (*grown, name) if n]
-        if name not in grown and (true := engine.possible([*fixed, *wanted])) is not None:
-            grown |= {n for n, literal in selectors.items() if literal in true}
+        if name not in grown and (truth := engine.possible([*fixed, *wanted])) is not None:
+            grown |= {n for n, literal in selectors.items() if holds(truth, literal)}
     return [n for n in selectors if n not in grown]
 
 

@@ -19,6 +19,16 @@ PAIRWISE = 6
 """Up to so many values, at most one is said pairwise; beyond, by a ladder of helpers."""
 
 
+Guarded = tuple[Lazy, int | None]
+"""A lazy ban and the literal under which it counts; None: always."""
+
+
+def holds(truth: list[int], literal: int) -> bool:
+    """Whether a literal is true in an assignment; one that nothing speaks of is not."""
+    place = abs(literal) - 1
+    return place < len(truth) and truth[place] == literal
+
+
 class SatEngine:
     """One model in one incremental solver. Hard parts that can be dropped hang on selectors."""
 
@@ -31,7 +41,7 @@ class SatEngine:
         self.model = model
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
-        self._readers: dict[str, list[tuple[int, Any]]] = {}
+        self._readers: dict[str, list[tuple[int, int, Any]]] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._counters: dict[tuple[int, ...], list[int]] = {}
         self._solver = Solver(name="cadical153")
@@ -61,11 +71,11 @@ class SatEngine:
         if len(domain) == 2:
             literal = self._new()
             self._literals[name] = {value_key(domain[0]): -literal, value_key(domain[1]): literal}
-            self._readers[name] = [(-literal, domain[0]), (literal, domain[1])]
+            self._readers[name] = [(literal - 1, -literal, domain[0]), (literal - 1, literal, domain[1])]
             return
         literals = [self._new() for _ in domain]
         self._literals[name] = {value_key(v): lit for v, lit in zip(domain, literals, strict=True)}
-        self._readers[name] = list(zip(literals, domain, strict=True))
+        self._readers[name] = [(literal - 1, literal, v) for literal, v in zip(literals, domain, strict=True)]
         self._add(literals)
         self._at_most_one(literals)
 
@@ -104,7 +114,7 @@ class SatEngine:
         self._add([-out * sign, *(literal * sign for literal in inputs)])
 
     def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None) -> None:
-        self._lazy: list[tuple[Lazy, int | None]] = []
+        self._lazy: dict[tuple[str, ...], list[Guarded]] = {}
         for ban in self.model.bans:
             selector = None
             if soft is not None:
@@ -112,7 +122,7 @@ class SatEngine:
                 selector = self.selectors.setdefault(key, 0) or self._new()
                 self.selectors[key] = selector
             if isinstance(ban.what, Lazy):
-                self._lazy.append((ban.what, selector))
+                self._lazy.setdefault(ban.what.inputs, []).append((ban.what, selector))
             else:
                 self._add([-self.literal(ban.what, True), *([-selector] if selector else [])])
         for key, (name, value) in (soft or {}).items():
@@ -123,31 +133,35 @@ class SatEngine:
 
     def solve(self, assumptions: Iterable[int] = ()) -> Assignment | None:
         """A full assignment that satisfies everything hard, or None."""
-        true = self.possible(assumptions)
-        return None if true is None else self._read(self._literals, true)
+        truth = self.possible(assumptions)
+        return None if truth is None else self._read(self._literals, truth)
 
-    def possible(self, assumptions: Iterable[int]) -> set[int] | None:
-        """The true literals of an assignment that satisfies everything hard and no lazy ban refuses, or None.
+    def possible(self, assumptions: Iterable[int]) -> list[int] | None:
+        """The literals of an assignment that satisfies everything hard and no lazy ban refuses, or None.
 
-        What a lazy ban refuses becomes clauses.
+        They stand in the order of their variables (see `holds`). What a lazy ban refuses becomes clauses.
         """
         assumed = list(assumptions)
         while self._solver.solve(assumptions=assumed):
-            true = set(self._solver.get_model())
-            clauses = [c for lazy, selector in self._lazy if (c := self._refusal(lazy, selector, true))]
+            truth: list[int] = self._solver.get_model()
+            clauses = [c for inputs, lazies in self._lazy.items() for c in self._refusals(inputs, lazies, truth)]
             if not clauses:
-                return true
+                return truth
             for clause in clauses:
                 self._add(clause)
         return None
 
-    def _refusal(self, lazy: Lazy, selector: int | None, true: set[int]) -> list[int] | None:
-        if selector is not None and selector not in true:
-            return None
-        values = self._read(lazy.inputs, true)
-        if not self.lazy_value(lazy, values):
-            return None
-        return [-self.literal(n, v) for n, v in values.items()] + ([-selector] if selector else [])
+    def _refusals(self, inputs: tuple[str, ...], lazies: list[Guarded], truth: list[int]) -> list[list[int]]:
+        """The clauses of the lazy bans over the same inputs that an assignment breaks."""
+        asked = [(lazy, selector) for lazy, selector in lazies if selector is None or holds(truth, selector)]
+        if not asked:
+            return []
+        values = self._read(inputs, truth)
+        return [
+            [-self.literal(n, v) for n, v in values.items()] + ([-selector] if selector else [])
+            for lazy, selector in asked
+            if self.lazy_value(lazy, values)
+        ]
 
     def lazy_value(self, lazy: Lazy, values: Assignment) -> Any:
         key = (id(lazy), *values.values())
@@ -155,11 +169,12 @@ class SatEngine:
             self._kept[key] = lazy.run(values)
         return self._kept[key]
 
-    def _read(self, names: Iterable[str], true: set[int]) -> Assignment:
+    def _read(self, names: Iterable[str], truth: list[int]) -> Assignment:
         values = {}
+        readers = self._readers
         for name in names:
-            for literal, value in self._readers[name]:
-                if literal in true:
+            for place, literal, value in readers[name]:
+                if truth[place] == literal:
                     values[name] = value
                     break
         return values
@@ -176,15 +191,16 @@ class SatEngine:
     def combinations(self, names: Iterable[str], held: Iterable[int]) -> Iterator[Assignment]:
         """Each combination of values that some variables can have under the assumptions."""
         names, guard = tuple(names), self._new()
-        while (true := self.possible([*held, guard])) is not None:
-            values = self._read(names, true)
+        while (truth := self.possible([*held, guard])) is not None:
+            values = self._read(names, truth)
             yield values
             self._add([-guard, *(-self.literal(n, v) for n, v in values.items())])
 
     def deny(self, claims: Iterable[Lazy]) -> int:
         """A literal under which none of the lazy claims is true."""
         guard = self._new()
-        self._lazy += [(claim, guard) for claim in claims]
+        for claim in claims:
+            self._lazy.setdefault(claim.inputs, []).append((claim, guard))
         return guard
 
     def exclude(self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> int:
