@@ -123,6 +123,8 @@ def problem_of(
     choices, closed = joined(choices, also)
     builder = Builder(context.resolver, facts, context.estimates, choices)
     builder.run()
+    if builder.fixed:  # there is nothing to choose between
+        return Problem(context, facts, goal, choices, kept, builder.model(()), builder, {}, tuple(closed))
     if records:
         count_differences(builder, context, records)
     for name, value in guards_of(builder, goal):

@@ -116,7 +116,7 @@ class Builder:
         figure = self.state.estimates[name]
         now = (name, *(id(self.state.get(s, n)) for s, n in figure.inputs))
         if now not in self._figures:
-            arguments = {a: self.value(node, f"{name}.{a}") for a, node in figure.nodes.items()}
+            arguments = {a: self._argument(figure, name, a, node) for a, node in figure.nodes.items()}
             parts = tuple(arguments.values())
 
             def compute(*values: Any) -> Any:
@@ -127,6 +127,12 @@ class Builder:
             held = [self.state.get(s, n) for s, n in figure.inputs]  # kept, so that their ids stay theirs
             self._figures[now] = (lazily(compute, *parts) if lazy else compute(*parts), held)
         return self._figures[now][0]
+
+    def _argument(self, figure: Any, name: str, argument: str, node: Node) -> Any:
+        """One argument of a figure, values that count alike in it made one: so much less to look at."""
+        value = self.value(node, f"{name}.{argument}")
+        like = figure.like(argument) if type(value) is Var else None
+        return self.pool.table(f"{value.name} or alike", (value.name,), like) if like else value
 
     def value(self, node: Node, stem: str) -> Any:
         """A node's value: plain where it depends on no choice, a variable, or `Lazy`."""
@@ -179,8 +185,10 @@ class Builder:
     # ---------------------------------------------------------------- rules
 
     def run(self) -> None:
-        """Execute every rule of the release in order."""
+        """Execute every rule of the release in order, until one is violated whatever is chosen."""
         for rule in self.resolver.program.rules:
+            if self.fixed:
+                return
             lets: dict[str, Any] = {}
             self.state.spaces["let"] = lets
             applies = self._applies(rule, lets)
