@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from solver.constraints import Assignment, Lazy, Level, cost, evaluate, violated
+from solver.engines.optimum import nearest
 from solver.engines.sat import SatEngine
 from solver.solve import TRADED, Point, Problem, Reason
 from solver.variables import Var, same
@@ -130,10 +131,11 @@ def _figures(problem: Problem, values: Assignment) -> tuple[float, ...]:
 def _layout(
     problem: Problem, engine: SatEngine, best: Assignment, keys: list[str], combo: tuple[Any, ...], held: list[int]
 ) -> Assignment | None:
-    """A launch of this layout with as much of the answer's other choices as fits."""
-    wanted = [engine.literal(k, v) for k, v in zip(keys, combo, strict=True)]
-    rest = [engine.literal(k, best[k]) for k in problem.model.base if k not in keys]
-    return engine.solve([*held, *wanted, *rest]) or engine.solve([*held, *wanted])
+    """A launch of this layout with as much of the answer's other choices as fits, in their order."""
+    wanted = [*held, *(engine.literal(k, v) for k, v in zip(keys, combo, strict=True))]
+    rest = [k for k in problem.model.base if k not in keys]
+    found = engine.solve([*wanted, *(engine.literal(k, best[k]) for k in rest)])
+    return found or nearest(engine, wanted, {k: (best[k], *problem.model.variables[k].domain) for k in rest})
 
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from solver.constraints import Assignment, Level, allowed, cost
@@ -120,9 +120,19 @@ def _below(value: float) -> float:
     return value - max(1e-6, abs(value) * 1e-9)
 
 
+def nearest(engine: SatEngine, held: Iterable[int], wanted: Mapping[str, tuple[Any, ...]]) -> Assignment | None:
+    """The assignment in which each variable in turn has the first of its wanted values that is still possible."""
+    found = engine.solve(held)
+    return None if found is None else _settle(engine, [*held], found, wanted)
+
+
 def _first_in_order(engine: SatEngine, held: list[int], best: Assignment) -> Assignment:
-    for name in engine.model.base:
-        for value in engine.model.variables[name].domain:
+    return _settle(engine, held, best, {name: engine.model.variables[name].domain for name in engine.model.base})
+
+
+def _settle(engine: SatEngine, held: list[int], best: Assignment, wanted: Mapping[str, tuple[Any, ...]]) -> Assignment:
+    for name, values in wanted.items():
+        for value in values:
             if value_key(best[name]) == value_key(value):
                 break
             better = engine.solve([*held, engine.literal(name, value)])
