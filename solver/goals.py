@@ -32,15 +32,27 @@ def find_goal(goals: Mapping[str, Any], name: str) -> Goal:
 
 
 def minimised(goal: Goal, names: Iterable[str], known: Mapping[str, Any]) -> Goal:
-    """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are."""
+    """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are.
+
+    What must not be comes first, also where the goal looks at its own metrics before: an unknown figure counts nothing.
+    """
     wanted = [dict(find_metric(name, known)) for name in names]
     if not wanted:
         return goal
     levels = list(goal["levels"])
     first = next((i for i, level in enumerate(levels) if is_metric(level)), len(levels))
     rest = [level for level in levels[first:] if not is_metric(level)]
+    avoided = [level for level in rest if "count_if" in level]
+    counted = {text for level in (*levels[:first], *avoided) for text in level.get("count_if", ())}
+    texts = {level["id"]: f"{level.get('amount') or level['maximise']} is unset" for level in wanted}
+    avoided += [
+        {"title": f"{level['title']}: not known", "count_if": [texts[level["id"]]]}
+        for level in wanted
+        if texts[level["id"]].startswith("estimate.") and texts[level["id"]] not in counted
+    ]
+    rest = [level for level in rest if "count_if" not in level]
     trades = tuple(dict.fromkeys((*(level["id"] for level in wanted), *goal.get("trades", ()))))[:2]
-    return {**goal, "levels": [*levels[:first], *wanted, *rest], "trades": trades}
+    return {**goal, "levels": [*levels[:first], *avoided, *wanted, *rest], "trades": trades}
 
 
 def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:

@@ -11,7 +11,7 @@ from solver.check import Result
 from solver.constraints import Assignment, Level, allowed, cost
 from solver.facts import Facts
 from solver.solve import Problem, Solution, metrics_of
-from solver.variables import same
+from solver.variables import read, same
 
 TOLERANCE = 1e-6
 """Costs that differ by less are the same."""
@@ -26,13 +26,16 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class LevelChange(msgspec.Struct, frozen=True):
-    """What the answer and another launch cost at one level; `rules`: the warnings there that only one of them has."""
+    """What the answer and another launch cost at one level, None where that is not known.
+
+    `rules`: the warnings there that only one of them has.
+    """
 
     title: str
     figure: str | None
-    before: float
-    after: float
-    difference: float
+    before: float | None
+    after: float | None
+    difference: float | None
     worse: bool
     rules: tuple[str, ...] = ()
 
@@ -41,7 +44,8 @@ class Rival(msgspec.Struct, frozen=True):
     """Another launch beside the answer.
 
     `flags`: what is given differently; `effects`: levers whose value in force differs though they are given alike;
-    `decided`: the level that speaks against it (None: it is as good); `gained`, `lost`: rules, notes left out.
+    `decided`: the level that decides between them, None where they are as good; `better`: it decides for this launch,
+    which is possible where the request itself rules it out. `gained`, `lost`: rules, notes left out.
     """
 
     facts: Facts
@@ -51,6 +55,7 @@ class Rival(msgspec.Struct, frozen=True):
     effects: tuple[Moved, ...]
     levels: tuple[LevelChange, ...]
     decided: str | None
+    better: bool
     gained: tuple[str, ...]
     lost: tuple[str, ...]
 
@@ -59,7 +64,7 @@ def rival_of(answered: Answered, values: Assignment) -> Rival:
     """The launch of an assignment, held against the answer."""
     problem, answer = answered.problem, answered.solution
     facts, _, result = launch_of(problem, values)
-    level = deciding(problem, answer.costs, values)
+    level, better = deciding(problem, answer.costs, values)
     before, after = ({f.rule for f in r.findings if f.severity != "note"} for r in (answer.result, result))
     return Rival(
         facts=facts,
@@ -69,6 +74,7 @@ def rival_of(answered: Answered, values: Assignment) -> Rival:
         effects=_moved_effects(problem, answer, facts, result),
         levels=level_changes(problem, answered.best, values),
         decided=level.title if level else None,
+        better=better,
         gained=tuple(sorted(after - before)),
         lost=tuple(sorted(before - after)),
     )
@@ -109,22 +115,42 @@ def level_changes(problem: Problem, before: Assignment, after: Assignment) -> tu
 def _change(problem: Problem, level: Level, before: Assignment, after: Assignment) -> LevelChange:
     costs = cost(level, before), cost(level, after)
     here, there = (-c + 0.0 if level.maximised else c for c in costs)
+    before_known, after_known = (_is_known(problem, level, values) for values in (before, after))
     rules = dict.fromkeys(
         rule.id
         for name, rule in problem.builder.warnings
         if name in level.counts and bool(before[name]) is not bool(after[name])
     )
-    worse = costs[1] > costs[0] + _tolerance(costs[0])
-    return LevelChange(level.title, level.figure, here, there, there - here, worse, tuple(rules))
+    known = before_known and after_known
+    return LevelChange(
+        level.title,
+        level.figure,
+        here if before_known else None,
+        there if after_known else None,
+        there - here if known else None,
+        known and costs[1] > costs[0] + _tolerance(costs[0]),
+        tuple(rules),
+    )
 
 
-def deciding(problem: Problem, costs: tuple[float, ...], values: Assignment) -> Level | None:
-    """The first level at which an assignment is worse than the goal allows, given the optimum; None: it is as good."""
+def _is_known(problem: Problem, level: Level, values: Assignment) -> bool:
+    """Whether the figure of a level is known; one that is not counts nothing there."""
+    value = read(problem.figures[level.figure], values) if level.figure in problem.figures else 0
+    return isinstance(value, int | float)
+
+
+def deciding(problem: Problem, costs: tuple[float, ...], values: Assignment) -> tuple[Level | None, bool]:
+    """The first level at which an assignment is worse than the goal allows, given the optimum, or better than it.
+
+    None where it is as good; and whether it is better.
+    """
     for level, optimum in zip(problem.model.levels, costs, strict=True):
-        limit = allowed(level, optimum)
-        if cost(level, values) > limit + _tolerance(limit):
-            return level
-    return None
+        limit, here = allowed(level, optimum), cost(level, values)
+        if here > limit + _tolerance(limit):
+            return level, False
+        if not level.slack and here < optimum - _tolerance(optimum):
+            return level, True
+    return None, False
 
 
 def _tolerance(value: float) -> float:

@@ -16,9 +16,10 @@ from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
 from solver.facts import Facts, env_text
-from solver.goals import Goal, find_goal, guards_of, levels_of
+from solver.goals import Goal, figure_of, find_goal, guards_of, is_metric, levels_of
 from solver.nearness import count_differences, counts_evidence, records_near, widened
 from solver.symbolic import Builder, Choice
+from solver.words import FIGURES
 
 NEEDED = ("hardware.vendor", "hardware.sm", "hardware.link", "hardware.gpus", "model.architecture", "model.layers")
 TRADED = ("token_latency_us", "pcie_roundtrips_per_token")
@@ -130,7 +131,8 @@ def problem_of(
     for name, value in guards_of(builder, goal):
         builder.refuse(name, value)
     levels = levels_of(builder, goal)
-    figures = {name: builder.expression(f"estimate.{name}") for name in TRADED}
+    looked_at = {figure_of(spec) for spec in goal["levels"] if is_metric(spec)} & FIGURES
+    figures = {name: builder.expression(f"estimate.{name}") for name in sorted({*TRADED, *looked_at})}
     figures |= {text: builder.expression(text) for text in measured}
     model = builder.model(levels, figures.values() if measured else ())
     return Problem(context, facts, goal, choices, kept, model, builder, figures, tuple(closed))

@@ -136,8 +136,8 @@ def _others(answered: Answered, key: str, at_best: bool) -> tuple[Other, ...]:
 def _worse(answered: Answered, values: Assignment) -> LevelChange | None:
     """The level at which a launch falls behind the answer."""
     problem = answered.problem
-    level = deciding(problem, answered.solution.costs, values)
-    if level is None:
+    level, better = deciding(problem, answered.solution.costs, values)
+    if level is None or better:
         return None
     changes = {c.title: c for c in level_changes(problem, answered.best, values)}
     same_figure = (c for c in changes.values() if c.figure and c.figure == level.figure)

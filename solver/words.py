@@ -53,14 +53,16 @@ def listed(items: list[str] | tuple[str, ...], last: str = "and") -> str:
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
-FIGURES = (
-    "token_latency_us",
-    "pcie_roundtrips_per_token",
-    "accepted_tokens",
-    "kv_tokens",
-    "gpus_used",
-    "throughput",
-    "weights_gib",
+FIGURES = frozenset(
+    (
+        "token_latency_us",
+        "pcie_roundtrips_per_token",
+        "accepted_tokens",
+        "kv_tokens",
+        "gpus_used",
+        "throughput",
+        "weights_gib",
+    )
 )
 """Figures that have a unit."""
 

@@ -107,7 +107,22 @@ def test_another_value_of_a_pin_is_held_against_the_answer(ask: Callable[..., An
     assert steps["before"] == pytest.approx(data["objective"]["after"]["pcie_roundtrips_per_token"], abs=1e-3)
     assert steps["after"] == pytest.approx(launch["metrics"]["pcie_roundtrips_per_token"], abs=1e-3)
     assert steps["difference"] == pytest.approx(steps["after"] - steps["before"])
-    assert launch["decided"] in {level["title"] for level in data["objective"]["levels"]}
+    assert (launch["decided"], launch["better"]) == ("PCIe round trips per token", True)  # only the pin is against it
+
+
+def test_what_the_solver_leaves_alone_by_itself_says_why(ask: Callable[..., Any]) -> None:
+    given_up, unasked = ask("--why-not", "disable-radix-cache", "--why-not", "max-running-requests=8")["why_not"]
+    assert given_up["unasked"].startswith("it is never given unasked, since with it requests no longer share")
+    assert unasked["unasked"] == "it is nothing that min-pcie-roundtrips chooses by itself"
+    assert "--max-running-requests" in unasked["launch"]["argv"]
+
+
+def test_a_figure_that_is_not_known_is_no_number(ask: Callable[..., Any]) -> None:
+    [found] = ask("--goal", "min-latency", "--why-not", "enable-mscclpp")["why_not"]
+    level = next(level for level in found["launch"]["levels"] if level["title"] == "token latency")
+    assert level["before"] > 0
+    assert (level["after"], level["difference"], level["worse"]) == (None, None, False)
+    assert found["launch"]["decided"] == "paths whose latency nobody measured"
 
 
 def test_an_effect_on_a_flag_that_is_not_given_is_shown(ask: Callable[..., Any]) -> None:

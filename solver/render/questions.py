@@ -53,7 +53,7 @@ def why_lines(context: Context, why: Why) -> list[str]:
         lines.append(f"  in force: {say(why.in_force)}")
     elif say(why.in_force) != say(why.given):
         lines.append(f"  given {say(why.given)}; in force: {say(why.in_force)}")
-    lines += wrapped(why.text, "  ")
+    lines += wrapped(_reason(why), "  ")
     for cause in why.causes:
         lines += _cause_lines(context, cause)
     if why.others:
@@ -65,8 +65,12 @@ def why_lines(context: Context, why: Why) -> list[str]:
     return lines
 
 
+def _reason(why: Why) -> str:
+    return f"chosen for {why.by}; with all else as it is, {why.text}" if why.kind == "goal" else why.text
+
+
 def _below(context: Context, why: Why) -> list[str]:
-    lines = wrapped(f"{written(why.key, why.given, context.resolver.program)}: {why.text}", "")
+    lines = wrapped(f"{written(why.key, why.given, context.resolver.program)}: {_reason(why)}", "")
     lines += [text for cause in why.causes for text in _cause_lines(context, cause)]
     return lines + [f"  {text}" for below in why.rests_on for text in _below(context, below)]
 
@@ -119,11 +123,18 @@ def why_not_lines(context: Context, found: WhyNot) -> list[str]:
         lines.append("  impossible as things stand")
         return lines + [f"  {text}".rstrip() for text in conflict_lines(context, found.conflict)]
     assert found.cost is not None
-    against = "nothing speaks against it: it is as good, and the fixed order of preference decided"
-    if found.cost.decided:
-        against = f"what speaks against it: {found.cost.decided}"
-    lines += wrapped(f"possible; {against}", "  ")
+    lines += wrapped(f"possible; {_verdict(found, found.cost)}", "  ")
     return lines + [f"  {text}".rstrip() for text in rival_lines(context, found.cost, "with it")]
+
+
+def _verdict(found: WhyNot, cost: Rival) -> str:
+    """What speaks against it, or for it."""
+    left = found.unasked or ("it is your own pin that stands against it" if found.pin is not None else "")
+    if cost.decided and not cost.better:
+        return f"what speaks against it: {cost.decided}" + (f"; {found.unasked}" if found.unasked else "")
+    if cost.better:
+        return f"better for the goal in {cost.decided}" + (f"; {left}" if left else "")
+    return f"as good for the goal; {left or 'the fixed order of preference decided'}"
 
 
 def _who(by: str | None) -> str:
@@ -136,7 +147,7 @@ def rival_lines(context: Context, rival: Rival, name: str) -> list[str]:
     rows = [(f"  {shown(m.key, program)}", _value(m.before), _value(m.after)) for m in rival.flags]
     rows += [(f"  {shown(m.key, program)}, in force", say(m.before), say(m.after)) for m in rival.effects]
     lines = table(rows, ("  flag", "answer", name)) if rows else ["  no flag changes"]
-    levels = [c for c in rival.levels if abs(c.difference) > 1e-6]
+    levels = [c for c in rival.levels if c.difference is None or abs(c.difference) > 1e-6]
     lines += (
         table(
             [(f"  {c.title}{_rules(c)}", amount(c, c.before), amount(c, c.after), difference(c)) for c in levels],
@@ -240,13 +251,17 @@ def _change(moved: Moved, program: Program) -> str:
     return written(moved.key, moved.after, program)
 
 
-def amount(change: LevelChange, value: float) -> str:
+def amount(change: LevelChange, value: float | None) -> str:
     """What a level costs, with its unit where it has one."""
+    if value is None:
+        return "unknown"
     return figure(change.figure, value) if change.figure in FIGURES else f"{value:g}"
 
 
 def difference(change: LevelChange) -> str:
     """How much more or less, and the share of it."""
+    if change.difference is None:
+        return "unknown"
     sign = "+" if change.difference > 0 else ""
     share = f" ({sign}{100 * change.difference / abs(change.before):.1f}%)" if change.before else ""
     return f"{sign}{amount(change, change.difference)}{share if change.figure else ''}"
