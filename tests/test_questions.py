@@ -254,6 +254,17 @@ def test_the_drawing_is_whole_and_says_in_words_what_it_shows(
     assert "GPUs in use" in file.read_text()
 
 
+@pytest.mark.parametrize("pins", [("--tp", "8"), ("--tp", "8", "--enable-mscclpp")])
+def test_a_front_of_one_point_or_none_is_drawn_too(
+    ask: Callable[..., Any], tmp_path: Path, pins: tuple[str, ...]
+) -> None:
+    file = tmp_path / "front.svg"
+    points = ask("--front", "gpus,latency", "--front-svg", str(file), pins=pins)["front"]["points"]
+    root = ET.fromstring(file.read_text())
+    assert len([e for e in root.iter(f"{SVG}circle") if "point" in str(e.get("class"))]) == len(points)
+    assert len(points) == (1 if "--enable-mscclpp" not in pins else 0)
+
+
 # -------------------------------------------------------------- combinations
 
 

@@ -13,7 +13,7 @@ from textwrap import wrap
 from solver.asking import Metric
 from solver.context import Context
 from solver.front import Front, FrontPoint, Pair
-from solver.render.questions import written
+from solver.render.questions import place_words, written
 from solver.words import FIGURES, figure
 
 WIDTH, HEIGHT = 760, 470
@@ -21,19 +21,37 @@ LEFT, RIGHT, TOP, BOTTOM = 90, 24, 64, 70
 TICKS = 5
 LINE, LETTERS = 18, 104
 """Height of a line of the list under the plot, and the letters that fit into one."""
+CLOSE = 26
+"""Points nearer to each other than this, across and up, share a label."""
 DOTS = 600
 """At most so many other launches are drawn, spread evenly over them."""
 SCALES = {"token_latency_us": 1e-3}
 """Figures that are shown in another unit than they are kept in."""
-STYLE = """
-svg { --ground: #ffffff; --ink: #202124; --faint: #dadce0; --other: #9aa0a6; --mark: #1967d2; --answer: #b06000 }
-@media (prefers-color-scheme: dark) {
-  svg { --ground: #202124; --ink: #e8eaed; --faint: #3c4043; --other: #80868b; --mark: #8ab4f8; --answer: #fdd663 }
+LIGHT = {
+    "ground": "#ffffff",
+    "ink": "#202124",
+    "faint": "#dadce0",
+    "other": "#9aa0a6",
+    "mark": "#1967d2",
+    "own": "#b06000",
 }
-text { font: 13px system-ui, sans-serif; fill: var(--ink) } .head { font-size: 16px; font-weight: 600 }
-.number { font-weight: 600 } .ground { fill: var(--ground) } .grid { stroke: var(--faint) } .axis { stroke: var(--ink) }
-.other { fill: var(--other); opacity: .55 } .point { fill: var(--mark) } .answer { fill: var(--answer) }
-.front { fill: none; stroke: var(--mark); stroke-width: 1.5; stroke-dasharray: 5 3 }
+DARK = {
+    "ground": "#202124",
+    "ink": "#e8eaed",
+    "faint": "#3c4043",
+    "other": "#80868b",
+    "mark": "#8ab4f8",
+    "own": "#fdd663",
+}
+COLOURED = (
+    "text {{ fill: {ink} }} .ground {{ fill: {ground} }} .grid {{ stroke: {faint} }} .axis {{ stroke: {ink} }} "
+    ".other {{ fill: {other} }} .point {{ fill: {mark} }} .answer {{ fill: {own} }} .front {{ stroke: {mark} }}"
+)
+STYLE = f"""
+text {{ font: 13px sans-serif }} .head {{ font-size: 16px; font-weight: bold }} .number {{ font-weight: bold }}
+.other {{ opacity: .55 }} .axis, .front {{ fill: none }} .front {{ stroke-width: 1.5; stroke-dasharray: 5 3 }}
+{COLOURED.format(**LIGHT)}
+@media (prefers-color-scheme: dark) {{ {COLOURED.format(**DARK)} }}
 """
 
 
@@ -80,14 +98,15 @@ def plot(context: Context, front: Front) -> str:
         shown = [(0.0, 0.0)]
     across = Axis(first, [p[0] for p in shown], LEFT, WIDTH - RIGHT)
     up = Axis(second, [p[1] for p in shown], HEIGHT - BOTTOM, TOP)
-    listed = [text for n, point in enumerate(front.points, 1) for text in _entry(context, front, n, point)]
+    entries = [_entry(context, front, n, point) for n, point in enumerate(front.points, 1)]
+    listed = [text for entry in entries for text in _lines(entry)]
     height = HEIGHT + LINE * len(listed) + 12
     title = f"{first.title} and {second.title}: the launches that no other beats in both"
     body = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'role="img" aria-labelledby="title desc">',
         f'<title id="title">{escape(title)}</title>',
-        f'<desc id="desc">{escape(" ".join(listed))}</desc>',
+        f'<desc id="desc">{escape(" ".join(entries))}</desc>',
         f"<style>{STYLE}</style>",
         f'<rect class="ground" width="{WIDTH}" height="{height}"/>',
         f'<text class="head" x="{LEFT}" y="26">{escape(title)}</text>',
@@ -96,8 +115,9 @@ def plot(context: Context, front: Front) -> str:
         *(_dot("other", 2.5, across.at(x), up.at(y)) for x, y in shown if (x, y) not in places),
         f'<polyline class="front" points="{_steps(places, across, up)}"/>',
         *_answer(front, across, up),
-        *(text for n, point in enumerate(front.points, 1) for text in _mark(n, point, across, up)),
-        *(f'<text x="24" y="{HEIGHT + LINE * n + 8}">{escape(text)}</text>' for n, text in enumerate(listed)),
+        *(_mark(point, across, up) for point in front.points),
+        *_labels(front, across, up),
+        *(_line(n, text) for n, text in enumerate(listed)),
         "</svg>",
     ]
     return "\n".join(body) + "\n"
@@ -139,12 +159,27 @@ def _steps(places: list[Pair], across: Axis, up: Axis) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
 
 
-def _mark(number: int, point: FrontPoint, across: Axis, up: Axis) -> Iterator[str]:
-    x, y = across.at(point.values[0]), up.at(point.values[1])
-    yield _dot("point answer" if point.is_answer else "point", 5, x, y)
-    side, anchor = (-9, "end") if x > WIDTH - RIGHT - 40 else (9, "start")
-    label = f"{number} (the answer)" if point.is_answer and anchor == "start" and x < WIDTH - 140 else f"{number}"
-    yield f'<text class="number" x="{x + side:.1f}" y="{y - 7:.1f}" text-anchor="{anchor}">{label}</text>'
+def _mark(point: FrontPoint, across: Axis, up: Axis) -> str:
+    return _dot("point answer" if point.is_answer else "point", 5, across.at(point.values[0]), up.at(point.values[1]))
+
+
+def _labels(front: Front, across: Axis, up: Axis) -> Iterator[str]:
+    """The number of each point; points that lie close together share a label."""
+    groups: list[list[int]] = []
+    places = [(across.at(p.values[0]), up.at(p.values[1])) for p in front.points]
+    for number, (x, y) in enumerate(places):
+        before = places[groups[-1][-1]] if groups else (-WIDTH, 0)
+        if abs(x - before[0]) < CLOSE and abs(y - before[1]) < CLOSE:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    for group in groups:
+        x, y = places[group[0]]
+        text = ", ".join(str(number + 1) for number in group)
+        own = [str(number + 1) for number in group if front.points[number].is_answer]
+        text += f" ({own[0]} is the answer)" if own else ""
+        side, anchor = (-9, "end") if x > (LEFT + WIDTH) / 2 else (9, "start")
+        yield f'<text class="number" x="{x + side:.1f}" y="{y - 8:.1f}" text-anchor="{anchor}">{text}</text>'
 
 
 def _answer(front: Front, across: Axis, up: Axis) -> Iterator[str]:
@@ -155,11 +190,18 @@ def _answer(front: Front, across: Axis, up: Axis) -> Iterator[str]:
         yield f'<text class="number" x="{x + 9:.1f}" y="{y - 7:.1f}">the answer</text>'
 
 
-def _entry(context: Context, front: Front, number: int, point: FrontPoint) -> list[str]:
+def _entry(context: Context, front: Front, number: int, point: FrontPoint) -> str:
     """A point in words."""
-    pairs = zip(front.metrics, point.values, strict=True)
-    values = ", ".join(figure(m.figure, v) if m.figure in FIGURES else f"{v:g} {m.title}" for m, v in pairs)
     program = context.resolver.program
-    moved = " ".join(written(m.key, m.after, program) for m in point.launch.flags)
-    what = "the answer" if point.is_answer else moved or "as the answer"
-    return wrap(f"{number}. {values}: {what}.", LETTERS, subsequent_indent="    ", break_long_words=False)
+    moved = ", ".join(written(m.key, m.after, program) for m in point.launch.flags)
+    what = "the answer" if point.is_answer else moved or "given as the answer"
+    return f"{number}. {', '.join(place_words(front, point.values))}: {what}."
+
+
+def _line(number: int, text: str) -> str:
+    inset = 24 if text == text.lstrip() else 40
+    return f'<text x="{inset}" y="{HEIGHT + LINE * number + 8}">{escape(text.strip())}</text>'
+
+
+def _lines(entry: str) -> list[str]:
+    return wrap(entry, LETTERS, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -204,6 +204,8 @@ def front_lines(context: Context, front: Front) -> list[str]:
         (f"  {number}", *place_words(front, point.values), "the answer" if point.is_answer else "")
         for number, point in enumerate(front.points, 1)
     ]
+    if not rows:
+        return [*lines, "  nothing has a place here: one of the two is not known for any of them"]
     lines += table(rows, ("  point", first.title, second.title, ""))
     if not any(p.is_answer for p in front.points):
         lines += wrapped(_answer_place(front), "  ")
