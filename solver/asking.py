@@ -158,7 +158,8 @@ def _any_value(context: Context, goal: Goal, space: str, name: str, shown: str) 
     elif form.action == "BooleanOptionalAction":
         values = (True,)
     else:
-        values = (form.const,) if takes_no_value(form) else tuple(v for v in form.choices or () if v is not None)
+        choices = form.choices if form.nargs in (None, "?") and form.choices else ()
+        values = (form.const,) if takes_no_value(form) else tuple(v for v in choices if v is not None)
     if not values:
         raise RequestError(f"--why-not {shown}: expected a value with it, as in --why-not {shown}=VALUE")
     return values

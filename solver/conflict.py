@@ -49,7 +49,7 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
         return Impossible(members, ranked(elsewhere(context, goal, demand)))
     asked = demand.key if demand else None
-    kept = {c.key for c in problem.kept if c.key != asked}
+    kept = {c.key for c in problem.kept if c.key != asked and c.key not in goal.get("keep", {})}
     soft = {f"{PIN}{c.key}": (c.key, c.values[0]) for c in opened if c.pinned and c.key != asked}
     soft |= {f"{KEPT}{c.key}": (c.key, None) for c in opened if c.key in kept and not c.pinned}
     with SatEngine(problem.model, soft) as engine:
@@ -76,7 +76,8 @@ def _opened(context: Context, goal: Goal, demand: Demand | None) -> tuple[Choice
     for key, pin in pins.items():
         others = (v for v in values.pop(key, ()) if v is not None and not same(v, pin))
         found.append(Choice(*_split(key), (pin, None, *others), pinned=True))
-    open_too = {*banned, *(c.key for c in kept), *([demand.key] if demand else ())}
+    unasked = {c.key for c in kept if c.key not in goal.get("keep", {})}
+    open_too = {*banned, *unasked, *([demand.key] if demand else ())}
     found += [Choice(*_split(key), some) for key, some in values.items() if key in open_too]
     return tuple(found)
 

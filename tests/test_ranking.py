@@ -9,24 +9,26 @@ from typing import Any
 
 import pytest
 
-from solver.answer import Answered, answering
+from solver.answer import Answered, answering, solve
 from solver.asking import Metric
-from solver.choices import Demand
+from solver.choices import Demand, opened_for
 from solver.conflict import Impossible
 from solver.constraints import Assignment, cost
+from solver.context import Options, build
 from solver.front import front_of
 from solver.goals import figure_of
+from solver.launch import read_argv
 from solver.ranking import best_assignments, layout_of, ordering
-from solver.solve import Problem, errors_in
+from solver.solve import Problem, Solution, errors_in
 from solver.store import Store
 from solver.variables import same
 from solver.why_not import why_not
 
 sys.path += [str(Path(__file__).resolve().parent.parent / "tools"), str(Path(__file__).resolve().parent)]
 from independent import Setting, best_among, front, ranked, settings  # a tool, not a module of the package
-from test_independent import problem
+from test_independent import GOALS, PLACES, RELEASES, problem
 
-CHUNKS = 8
+CHUNKS = 6
 EACH = 8
 METRICS = ("latency", "round-trips", "throughput", "context", "kv-tokens", "gpus", "waiting")
 
@@ -79,6 +81,28 @@ def kind_of(made: Problem, values: Assignment) -> Any:
     """What makes an answer another one."""
     matters = [round(cost(level, values), 5) for level in made.model.levels if not level.flags]
     return repr(layout_of(made, values)), matters
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_a_question_opens_never_changes_the_answer(store: Store, seed: int) -> None:
+    dice = random.Random(seed)
+    model, hardware = dice.choice(PLACES)
+    context = build(store, read_argv(dice.choice(([], ["--tp", "4"]))), Options(model, hardware, RELEASES[seed % 4]))
+    program = context.resolver.program
+    single = {name: form for name, form in program.flags.items() if form.nargs in (None, 0)}
+    named = sorted(name for name, form in single.items() if form.choices or form.type in ("int", "flag"))
+    wishes = []
+    for name in dice.sample(named, 6):
+        form = program.flags[name]
+        value = form.const if form.type == "flag" else dice.choice(form.choices) if form.choices else dice.randint(1, 8)
+        wishes.append(Demand(f"flag.{name}", (value,), name))
+    goal = GOALS[seed % len(GOALS)]
+    plain = solve(context, goal)
+    with answering(context, goal, [opened_for(context, wish) for wish in wishes]) as found:
+        assert isinstance(found, Answered) is isinstance(plain, Solution)
+        if isinstance(found, Answered) and isinstance(plain, Solution):
+            assert (found.solution.given, found.solution.env) == (plain.given, plain.env)
+            assert found.solution.costs == pytest.approx(plain.costs)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
