@@ -86,10 +86,7 @@ class Builder:
 
     def get(self, space: str, name: str) -> Any:
         """State access for evaluators: variables read their value from the current binding."""
-        value = self._held(space, name)
-        if type(value) is Var:
-            return self.binding[value.name]
-        return value.run(self.binding) if type(value) is Lazy else value
+        return reopened(self._held(space, name), self.binding, f"{space}.{name}")
 
     def origin(self, space: str, name: str) -> str:
         return self.state.origin(space, name)
@@ -295,6 +292,15 @@ class Builder:
         )
 
 
+def reopened(value: Any, binding: Mapping[str, Any], name: str) -> Any:
+    """A value under a binding as conditions read it: what is in doubt is unknown to them."""
+    if type(value) is Var:
+        value = binding[value.name]
+    elif type(value) is Lazy:
+        value = value.run(binding)
+    return Unknown((name,)) if value is DOUBT else value
+
+
 class _Frozen:
     """The builder's values at one point, read under a binding of variables."""
 
@@ -311,6 +317,4 @@ class _Frozen:
     def get(self, space: str, name: str) -> Any:
         values = self.spaces.get(space, {})
         value = values[name] if name in values else self.builder.state.get(space, name)
-        if type(value) is Var:
-            return self.values[value.name]
-        return value.run(self.values) if type(value) is Lazy else value
+        return reopened(value, self.values, f"{space}.{name}")
