@@ -54,6 +54,8 @@ def why_lines(context: Context, why: Why) -> list[str]:
     elif say(why.in_force) != say(why.given):
         lines.append(f"  given {say(why.given)}; in force: {say(why.in_force)}")
     lines += wrapped(_reason(why), "  ")
+    if why.kind == "pin":
+        lines.append(f"  what another value would cost: --why-not {shown(why.key, program).lstrip('-')}=VALUE")
     for cause in why.causes:
         lines += _cause_lines(context, cause)
     if why.others:
