@@ -17,6 +17,8 @@ from solver.errors import RequestError
 from solver.usage import VERBS, Option, Verb
 
 WRONG_REQUEST = 2
+BARE = {o.name: o.bare for verb in VERBS.values() for o in verb.options if o.bare}
+"""Options that may stand without a value -> what they say then."""
 
 
 def main() -> None:
@@ -37,6 +39,7 @@ def main() -> None:
 
 
 def _run(argv: list[str]) -> int:
+    argv = _spelled_out(argv)
     quick = read_quickly(argv)  # None for help, mistakes and anything unusual
     if quick is not None:
         verb, values = quick
@@ -44,6 +47,22 @@ def _run(argv: list[str]) -> int:
     from solver.commandline import run
 
     return run(argv)
+
+
+def _spelled_out(argv: list[str]) -> list[str]:
+    """The words with what an option says that stands there without its value."""
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    if not any(word in BARE for word in own):
+        return argv
+    following = [*argv[1:], ""]
+    bare = [word in BARE and not _is_list(after) for word, after in zip(own, following, strict=False)]
+    spelled = [f"{word}={BARE[word]}" if alone else word for word, alone in zip(own, bare, strict=True)]
+    return [*spelled, *argv[len(own) :]]
+
+
+def _is_list(word: str) -> bool:
+    """Whether a word is a list of names, as `a,b-c`, and no option or command."""
+    return not word.startswith("-") and word.replace(",", "").replace("-", "").isalpha()
 
 
 def read_quickly(argv: list[str]) -> tuple[Verb, dict[str, Any]] | None:

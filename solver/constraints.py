@@ -76,6 +76,8 @@ class Level(msgspec.Struct, frozen=True):
     """The name of the figure that the amount is, for words."""
     maximised: bool = False
     """The amount counts negatively, since large is good."""
+    flags: bool = False
+    """It counts what is given: flags that change nothing else do not make another answer."""
 
 
 def allowed(level: Level, optimum: float) -> float:
@@ -95,6 +97,8 @@ class Model(msgspec.Struct, frozen=True):
     """Flag (`flag.x`) or variable (`env.X`) -> name of its last variable, a `Lazy`, or `("const", value)`."""
     fixed_violations: tuple[str, ...] = ()
     """Rules that are violated whatever the solver chooses."""
+    measured: tuple[str | Lazy, ...] = ()
+    """Values that are looked at beside the levels."""
 
 
 def evaluate(model: Model, base: Mapping[str, Value], only: set[str] | None = None) -> Assignment:
@@ -140,4 +144,5 @@ def relevant(model: Model) -> set[str]:
     wanted = [name for ban in model.bans for name in inputs_of(ban.what)]
     for level in model.levels:
         wanted += [*level.counts, *(name for amount in level.amounts for name in amount.inputs)]
+    wanted += [name for what in model.measured for name in inputs_of(what)]
     return cone(model, wanted)

@@ -21,6 +21,8 @@ DRAFT_METHOD = "mtp"
 SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 """Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
 
+UNMEASURED = "a kernel that nobody measured"
+
 SILENT = frozenset({"states_short"})
 """Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
 
@@ -105,6 +107,11 @@ class Figure:
     @property
     def inputs(self) -> Names:
         return self._expressions.inputs
+
+    def like(self, argument: str) -> Callable[[Any], Any] | None:
+        """A function to the value that stands for each value of an argument, with the same figure; None: its own."""
+        found = getattr(self.formula, "like", None)
+        return found(argument) if found else None
 
     def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown."""
@@ -326,6 +333,13 @@ class _Layout:
             width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
             self._settings[key] = Setting(**values, kv_dtype_bytes=width)
         return self._settings[key]
+
+    def like(self, argument: str) -> Callable[[Any], Any] | None:
+        """What stands for a value of an argument in the formula: kernels without a measured line all count alike."""
+        if argument not in ("kernel", "attention"):
+            return None
+        measured = {line.kernel for line in self.prepared().costs.kernels}
+        return lambda value: value if value in measured or not value else UNMEASURED
 
     def prepared(self) -> Any:
         if self._prepared is None:

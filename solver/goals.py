@@ -13,7 +13,7 @@ from typing import Any
 from solver.constraints import Lazy, Level
 from solver.errors import RequestError
 from solver.symbolic import Builder
-from solver.variables import Var, lazily
+from solver.variables import Var, lazily, settled
 from solver.words import listed, say
 
 Goal = dict[str, Any]
@@ -32,14 +32,27 @@ def find_goal(goals: Mapping[str, Any], name: str) -> Goal:
 
 
 def minimised(goal: Goal, names: Iterable[str], known: Mapping[str, Any]) -> Goal:
-    """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are."""
-    wanted = [dict(_metric(name, known)) for name in names]
+    """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are.
+
+    What must not be comes first, also where the goal looks at its own metrics before: an unknown figure counts nothing.
+    """
+    wanted = [dict(find_metric(name, known)) for name in names]
     if not wanted:
         return goal
     levels = list(goal["levels"])
     first = next((i for i, level in enumerate(levels) if is_metric(level)), len(levels))
     rest = [level for level in levels[first:] if not is_metric(level)]
-    return {**goal, "levels": [*levels[:first], *wanted, *rest]}
+    avoided = [level for level in rest if "count_if" in level]
+    counted = {text for level in (*levels[:first], *avoided) for text in level.get("count_if", ())}
+    texts = {level["id"]: f"{level.get('amount') or level['maximise']} is unset" for level in wanted}
+    avoided += [
+        {"title": f"{level['title']}: not known", "count_if": [texts[level["id"]]]}
+        for level in wanted
+        if texts[level["id"]].startswith("estimate.") and texts[level["id"]] not in counted
+    ]
+    rest = [level for level in rest if "count_if" not in level]
+    trades = tuple(dict.fromkeys((*(level["id"] for level in wanted), *goal.get("trades", ()))))[:2]
+    return {**goal, "levels": [*levels[:first], *avoided, *wanted, *rest], "trades": trades}
 
 
 def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
@@ -52,7 +65,7 @@ def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
         found = re.fullmatch(r"([\w-]+)\s*(<=|>=|=)\s*([0-9.]+)(%?)", text.strip())
         if not found or (found[4] and found[2] != "="):
             raise RequestError(f"guard {text!r}: expected METRIC<=NUMBER, METRIC>=NUMBER or METRIC=SHARE%")
-        level, number = _metric(found[1], known), float(found[3])
+        level, number = find_metric(found[1], known), float(found[3])
         if found[2] == "=":
             mine = next((o for o in levels if o.get("id") == level["id"]), None)
             if mine is None:
@@ -72,7 +85,8 @@ def is_metric(level: Mapping[str, Any]) -> bool:
     return "amount" in level or "maximise" in level
 
 
-def _metric(name: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
+def find_metric(name: str, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A level with an amount, by its id. Errors: RequestError with the metrics there are."""
     if name not in known or not is_metric(known[name]):
         names = sorted(n for n, level in known.items() if is_metric(level))
         raise RequestError(f"unknown metric {name!r}; known are {', '.join(names)}")
@@ -109,11 +123,12 @@ def _level(builder: Builder, spec: Mapping[str, Any]) -> Level:
         elif type(value) is Lazy:
             amounts.append(value)
         else:
-            constant += value or 0
+            constant += bool(settled(value))
     if counts and amounts:
         amounts += [Lazy((name,), lambda values, name=name: bool(values[name])) for name in counts]  # type: ignore[misc]
         counts = []
-    return Level(spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, claims=True)
+    flags = spec.get("count") == GIVEN
+    return Level(spec["title"], tuple(counts), tuple(amounts), spec.get("slack"), constant, claims=True, flags=flags)
 
 
 def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
@@ -125,8 +140,14 @@ def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
     if type(value) in (Var, Lazy):
         amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else 0, value),)
     constant = sign * value if isinstance(value, int | float) else 0.0
-    figure = text.removeprefix("estimate.") if text.startswith("estimate.") else spec["title"]
+    figure = figure_of(spec)
     return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
+
+
+def figure_of(spec: Mapping[str, Any]) -> str:
+    """The name under which a metric's unit is known."""
+    text = str(spec.get("amount") or spec["maximise"])
+    return text.removeprefix("estimate.") if text.startswith("estimate.") else str(spec["title"])
 
 
 def _warnings(builder: Builder) -> Counted:
@@ -139,10 +160,12 @@ def _quality(builder: Builder) -> Counted:
 
 
 def _given(builder: Builder) -> Counted:
-    return [v.name for v in (builder.chosen(name) for name in builder.base) if v], 0.0
+    names = (name for name in builder.base if name not in builder.pinned)
+    return [v.name for v in map(builder.chosen, names) if v], 0.0
 
 
-COUNTS: dict[str, Callable[[Builder], Counted]] = {"warnings": _warnings, "quality": _quality, "given": _given}
+GIVEN = "given"
+COUNTS: dict[str, Callable[[Builder], Counted]] = {"warnings": _warnings, "quality": _quality, GIVEN: _given}
 """What a level's `count` can name."""
 
 
@@ -167,6 +190,8 @@ def guards_of(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
         if text:
             held = builder.state.get(space, name)
             found.append((ban_name((space, name, text)), _equals(builder, held, text)))
+        elif f"{space}.{name}" in builder.base:  # open only where one asks what would be without the ban
+            found.append((ban_name((space, name, text)), builder.chosen(f"{space}.{name}")))
     return found
 
 
@@ -174,11 +199,6 @@ def ban_name(ban: tuple[str, str, str]) -> str:
     """What a ban is called in conflicts and repairs."""
     _, name, text = ban
     return f"ban {name}={text}" if text else f"ban {name}"
-
-
-def unguarded(goal: Goal) -> Goal:
-    """The goal without the guards and bans of the request."""
-    return {**goal, "guards": [g for g in goal["guards"] if not g.get("wish")], "bans": ()}
 
 
 def _equals(builder: Builder, value: Any, text: str) -> Any:

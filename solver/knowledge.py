@@ -38,6 +38,8 @@ class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names of levels.yaml, `{use: name, …}` with other keys, or whole levels; once loaded, whole levels only."""
     levers: tuple[str, ...]
     """What the solver may change for this goal: names or groups of levers; once loaded, names only."""
+    trades: tuple[str, ...] = ()
+    """The two metrics of levels.yaml that pull against each other here: what `--front` shows unless told otherwise."""
     guards: tuple[Guard, ...] = ()
     write_out: tuple[tuple[str, ...], ...] = ()
     """Groups of flags whose effective values an answer writes out even where the engine would choose them itself."""
@@ -237,6 +239,8 @@ def _goals(engine: Path) -> dict[str, Goal]:
             whole = tuple(_level(level, levels) for level in goal.levels)
         except KeyError as error:
             raise KnowledgeError(f"goal {name}: no level {error} in levels.yaml") from None
+        if any(metric not in levels for metric in goal.trades):
+            raise KnowledgeError(f"goal {name} trades {', '.join(goal.trades)}: expected two metrics of levels.yaml")
         levers = tuple(name for word in goal.levers for name in groups.get(word, [word]))
         found[name] = msgspec.structs.replace(goal, levels=whole, levers=levers)
     return found

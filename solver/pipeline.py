@@ -121,8 +121,13 @@ class _Run:
         self.fired.append(kept[1])
 
 
+def looked_at(ready: Ready, state: State) -> tuple[Fact, ...]:
+    """The facts that a rule mentions, as they are now."""
+    return tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+
+
 def _fired(ready: Ready, state: State, names: tuple[str, ...]) -> Fired:
-    because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+    because = looked_at(ready, state)
     lets = state.spaces["let"]
     values = {fact.name: fact.value for fact in because}
     for name, value in lets.items():
@@ -132,6 +137,38 @@ def _fired(ready: Ready, state: State, names: tuple[str, ...]) -> Fired:
             values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
             values[f"given.{item.name}"] = state.get("given", item.name)
     return Fired(ready.rule, names, because, values, lets)
+
+
+class Traced(msgspec.Struct, frozen=True):
+    """One value that a rule changed, with what the rule looked at as it stood then."""
+
+    write: Write
+    because: tuple[Fact, ...]
+
+
+def trace(resolver: Resolver, facts: Facts, estimates: Mapping[str, Any], space: str, name: str) -> tuple[Traced, ...]:
+    """Who changed one value on its way through the rules, in order."""
+    run = _Trace(resolver, facts, estimates)
+    run.key = (space, name)
+    run.outcome()
+    return tuple(run.found)
+
+
+class _Trace(_Run):
+    """A run that notes how one value came about."""
+
+    def __init__(self, resolver: Resolver, facts: Facts, estimates: Mapping[str, Any]) -> None:
+        super().__init__(resolver, facts, estimates)
+        self.key = ("", "")
+        self.found: list[Traced] = []
+
+    def _assign(self, rule: CompiledRule, key: tuple[str, str], value: Any, names: tuple[str, ...]) -> bool:
+        because = looked_at(self.resolver.ready(rule), self.state) if key == self.key else ()
+        reported = super()._assign(rule, key, value, names)
+        write = self.writes[-1]
+        if key == self.key and (write.before != write.after or type(write.before) is not type(write.after)):
+            self.found.append(Traced(write, because))
+        return reported
 
 
 def plain(value: Any) -> Any:

@@ -6,9 +6,10 @@ from itertools import product
 from typing import Any
 
 from solver.constraints import Assignment, Lazy, Level, cost, evaluate, violated
+from solver.engines.optimum import nearest
 from solver.engines.sat import SatEngine
 from solver.solve import TRADED, Point, Problem, Reason
-from solver.variables import Var
+from solver.variables import Var, same
 from solver.words import figure, listed, say
 
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")
@@ -25,7 +26,7 @@ def reasons_of(
     base = {name: best[name] for name in problem.model.base}
     kept = problem.goal.get("keep", {})
     for choice in problem.choices:
-        value = best[choice.key]
+        value = None if choice.pinned else best[choice.key]
         if value is not None and choice.key in kept and kept[choice.key] == value:
             found.append(Reason(choice.key, value, "pin", "you", "as in the starting command"))
         elif value is not None:
@@ -51,7 +52,7 @@ def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: s
     refused: list[str] = []
     others: list[tuple[tuple[float, ...], Any, Assignment]] = []
     for other in problem.model.variables[key].domain:
-        if other == value and type(other) is type(value):
+        if same(other, value) or any(k == key and same(other, v) for k, v in problem.closed):
             continue
         values = evaluate(problem.model, {**base, key: other})
         broken = violated(problem.model, values)
@@ -96,6 +97,7 @@ def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tupl
     if not any(level.figure in TRADED for level in levels):
         return ()
     held = [engine.bound(level, c) for level, c in zip(levels[:DECIDING_LEVELS], costs, strict=False) if level.counts]
+    held += problem.own(engine)
     keys = [k for k in LAYOUT if k in problem.model.base]
     here = tuple(best[k] for k in keys)
     points: list[tuple[tuple[float, ...], Assignment]] = []
@@ -129,10 +131,11 @@ def _figures(problem: Problem, values: Assignment) -> tuple[float, ...]:
 def _layout(
     problem: Problem, engine: SatEngine, best: Assignment, keys: list[str], combo: tuple[Any, ...], held: list[int]
 ) -> Assignment | None:
-    """A launch of this layout with as much of the answer's other choices as fits."""
-    wanted = [engine.literal(k, v) for k, v in zip(keys, combo, strict=True)]
-    rest = [engine.literal(k, best[k]) for k in problem.model.base if k not in keys]
-    return engine.solve([*held, *wanted, *rest]) or engine.solve([*held, *wanted])
+    """A launch of this layout with as much of the answer's other choices as fits, in their order."""
+    wanted = [*held, *(engine.literal(k, v) for k, v in zip(keys, combo, strict=True))]
+    rest = [k for k in problem.model.base if k not in keys]
+    found = engine.solve([*wanted, *(engine.literal(k, best[k]) for k in rest)])
+    return found or nearest(engine, wanted, {k: (best[k], *problem.model.variables[k].domain) for k in rest})
 
 
 def _beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
 from typing import Any
 
 import msgspec
 
 from solver.check import spelling
+from solver.choices import Demand, opened_for
 from solver.context import Context, resolver_for
-from solver.engines.sat import SatEngine
-from solver.goals import Goal, ban_name
-from solver.solve import best_of, checked, choices_of, completed, errors_in, metrics_of, problem_of
+from solver.engines.optimum import optimise
+from solver.engines.sat import SatEngine, holds
+from solver.facts import Facts
+from solver.goals import Goal
+from solver.solve import Problem, checked, completed, errors_in, metrics_of, problem_of
 from solver.words import say
+
+PIN, KEPT, ASKED = "pin:", "kept:", "asked:"
+"""What a demand begins with that is a pin, something never given up unasked, or what a question wants."""
 
 MOST_DROPPED = 3
 """Repairs change at most so many things."""
@@ -34,48 +39,66 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 def corrections(engine: SatEngine, soft: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The smallest sets of pins without which the rest holds together, small ones first."""
-    rules = [lit for name, lit in engine.selectors.items() if name.startswith("rule:")]
+    """The smallest sets of `soft` demands without which all the rest holds together, small ones first.
+
+    Each is found with no more dropped than need be, and from then on neither it nor more than it is dropped.
+    """
+    hard = [lit for name, lit in engine.selectors.items() if name not in soft]
+    dropped = {name: -engine.selectors[name] for name in soft}
     found: list[tuple[str, ...]] = []
-    for size in range(1, MOST_DROPPED + 1):
-        for dropped in combinations(soft, size):
-            if any(set(f) <= set(dropped) for f in found):
-                continue
-            kept = [engine.selectors[n] for n in soft if n not in dropped]
-            if engine.solve([*rules, *kept]) is not None:
-                found.append(dropped)
-    return found
+    for size in range(1, min(MOST_DROPPED, len(soft)) + 1):
+        few = [engine.at_most(dropped.values(), size)] if size < len(soft) else []
+        while (truth := engine.possible([*hard, *few])) is not None:
+            way = tuple(name for name in soft if holds(truth, dropped[name]))
+            hard.append(engine.either(engine.selectors[name] for name in way))
+            found.append(way)
+    return sorted(found, key=lambda way: (len(way), [soft.index(name) for name in way]))
 
 
-def repaired(
-    context: Context, goal: Goal, dropped: tuple[str, ...], add: dict[str, Any] | None = None
-) -> Repair | None:
-    keys = {name.split(":", 1)[1] for name in dropped}
-    given = {k: v for k, v in context.facts.given.items() if f"flag.{k}" not in keys} | (add or {})
-    env = {k: v for k, v in context.facts.env.items() if f"env.{k}" not in keys}
-    facts = msgspec.structs.replace(context.facts, given=given, env=env)
-    return _solved(context, msgspec.structs.replace(context, facts=facts), goal)
+def correction(engine: SatEngine, selectors: dict[str, int], held: Iterable[str], fixed: list[int]) -> list[str]:
+    """Demands without which the rest holds together with `held`, none of which is there for nothing."""
+    grown = set(held)
+    for name in ("", *selectors):
+        wanted = [selectors[n] for n in (*grown, name) if n]
+        if name not in grown and (truth := engine.possible([*fixed, *wanted])) is not None:
+            grown |= {n for n, literal in selectors.items() if holds(truth, literal)}
+    return [n for n in selectors if n not in grown]
 
 
-def _solved(before: Context, context: Context, goal: Goal, change: str | None = None) -> Repair | None:
-    """The repaired launch, if it has a solution that the validator accepts."""
-    problem = problem_of(context, goal)
-    best = best_of(problem)
-    if best is None:
+def repaired(context: Context, problem: Problem, engine: SatEngine, way: tuple[str, ...]) -> Repair | None:
+    """The best launch without some demands, in the model in which all are open; None where it does not check."""
+    found = optimise(engine, [lit for name, lit in engine.selectors.items() if name not in way])
+    if found is None:
         return None
-    facts = completed(problem, best[0])
+    dropped = [f"drop {name.removeprefix('rule:')}" for name in way if name.startswith("rule:")]
+    return _checked(context, context, completed(problem, found[0]), found[1], dropped)
+
+
+def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
+    """The launch of a request on another release or for another checkpoint, if it has one that checks."""
+    problem = problem_of(context, goal, [opened_for(context, demand)] if demand else ())
+    if problem.model.fixed_violations:
+        return None
+    with SatEngine(problem.model) as engine:
+        best = optimise(engine, [engine.one_of(demand.key, demand.values)] if demand else ())
+    return _checked(before, context, completed(problem, best[0]), best[1], [change]) if best else None
+
+
+def _checked(
+    before: Context, context: Context, facts: Facts, costs: tuple[float, ...], changes: list[str]
+) -> Repair | None:
+    """A repaired launch with what changes, if the validator accepts it."""
     result = checked(context, facts)
     if errors_in(result):
         return None
-    changes = _changes(before, context, facts.given, facts.env)
     return Repair(
-        changes=((change,) if change else ()) + changes,
+        changes=(*changes, *_changes(before, context, facts.given, facts.env)),
         given=facts.given,
         env=facts.env,
         release=context.release,
         model=context.model_name,
         metrics=metrics_of(msgspec.structs.replace(context, facts=facts), result),
-        costs=best[1],
+        costs=costs,
     )
 
 
@@ -104,31 +127,12 @@ def ranked(repairs: Iterable[Repair]) -> tuple[Repair, ...]:
     return tuple(found.values())[:MOST_REPAIRS]
 
 
-def elsewhere(context: Context, goal: Goal) -> tuple[Repair, ...]:
-    """Repairs that keep every pin: giving something up, another checkpoint of the same model, another release."""
-    found = [*_given_up(context, goal), *_other_checkpoints(context, goal), *_other_releases(context, goal)]
-    return (*_wishes_dropped(context, goal), *found)
+def elsewhere(context: Context, goal: Goal, demand: Demand | None = None) -> tuple[Repair, ...]:
+    """Repairs that keep every pin: another checkpoint of the same model, another release."""
+    return (*_other_checkpoints(context, goal, demand), *_other_releases(context, goal, demand))
 
 
-def _wishes_dropped(context: Context, goal: Goal) -> list[Repair]:
-    """Without one of the guards or bans that the request brought."""
-    guards, bans = list(goal["guards"]), list(goal.get("bans", ()))
-    fewer = [(g["title"], {**goal, "guards": [o for o in guards if o is not g]}) for g in guards if g.get("wish")]
-    fewer += [(ban_name(b), {**goal, "bans": [o for o in bans if o is not b]}) for b in bans]
-    return [r for title, g in fewer if (r := _solved(context, context, g, f"drop {title}"))]
-
-
-def _given_up(context: Context, goal: Goal) -> list[Repair]:
-    found = []
-    for choice in choices_of(context, goal["levers"])[1]:
-        for value in choice.values[1:]:
-            repair = repaired(context, goal, (), {choice.name: value})
-            if repair:
-                found.append(repair)
-    return sorted(found, key=lambda r: (r.costs, r.changes))
-
-
-def _other_releases(context: Context, goal: Goal) -> list[Repair]:
+def _other_releases(context: Context, goal: Goal, demand: Demand | None) -> list[Repair]:
     """The nearest newer verified release in which the request has a solution."""
     releases = [r.version for r in context.index.releases]
     newer = releases[releases.index(context.release) + 1 :]
@@ -137,17 +141,18 @@ def _other_releases(context: Context, goal: Goal) -> list[Repair]:
         if release not in verified:
             continue
         resolver = resolver_for(context.store, release)
-        if any(name not in resolver.program.flags for name in context.facts.given):
+        named = [f"flag.{name}" for name in context.facts.given] + ([demand.key] if demand else [])
+        if any(key.split(".", 1)[1] not in resolver.program.flags for key in named if key.startswith("flag.")):
             continue
         facts = msgspec.structs.replace(context.facts, release=release)
         moved = msgspec.structs.replace(context, resolver=resolver, facts=facts, release=release)
-        repair = _solved(context, moved, goal, f"use SGLang {release}")
+        repair = _solved(context, moved, goal, demand, f"use SGLang {release}")
         if repair:
             return [repair]
     return []
 
 
-def _other_checkpoints(context: Context, goal: Goal) -> list[Repair]:
+def _other_checkpoints(context: Context, goal: Goal, demand: Demand | None) -> list[Repair]:
     """Other checkpoints of the same family in the catalogue."""
     family = context.facts.model.get("family")
     found = []
@@ -160,7 +165,7 @@ def _other_checkpoints(context: Context, goal: Goal) -> list[Repair]:
         traits = {"id": entry.id, "family": entry.family, **entry.traits}
         facts = msgspec.structs.replace(context.facts, given=given, model=traits)
         moved = msgspec.structs.replace(context, facts=facts, model_name=entry.id)
-        repair = _solved(context, moved, goal, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
+        repair = _solved(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
         if repair:
             changes = tuple(c for c in repair.changes if "model-path" not in c)
             found.append(msgspec.structs.replace(repair, changes=changes))

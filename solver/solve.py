@@ -8,17 +8,18 @@ from typing import Any
 import msgspec
 
 from solver.check import Result
-from solver.conditions import Unknown, evaluator
+from solver.choices import choices_of, joined, near
+from solver.conditions import Unknown
 from solver.constraints import Assignment, Level, Model
 from solver.context import Context, check_context
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
-from solver.facts import Facts, State, env_text
-from solver.goals import Goal, find_goal, guards_of, levels_of
-from solver.grammar import fold_release, parse
+from solver.facts import Facts, env_text
+from solver.goals import Goal, figure_of, find_goal, guards_of, is_metric, levels_of
 from solver.nearness import count_differences, counts_evidence, records_near, widened
 from solver.symbolic import Builder, Choice
+from solver.words import FIGURES
 
 NEEDED = ("hardware.vendor", "hardware.sm", "hardware.link", "hardware.gpus", "model.architecture", "model.layers")
 TRADED = ("token_latency_us", "pcie_roundtrips_per_token")
@@ -64,14 +65,27 @@ class Problem(msgspec.Struct, frozen=True):
     """A request turned into a model."""
 
     context: Context
+    facts: Facts
+    """Those of the context, without the pins that a question opens."""
     goal: dict[str, Any]
     choices: tuple[Choice, ...]
     kept: tuple[Choice, ...]
     model: Model
     builder: Any
-    pins: dict[str, Any]
     figures: dict[str, Any]
-    """Metric of the trade-off -> its variable, or a plain value."""
+    """Metric of the trade-off, or other expression that is wanted -> its variable, or a plain value."""
+    closed: tuple[tuple[str, Any], ...] = ()
+    """Values of base variables that are there for a question only: the answer itself may not take them."""
+
+    @property
+    def pins(self) -> dict[str, Any]:
+        """What the request gives."""
+        facts = self.context.facts
+        return {f"flag.{k}": v for k, v in facts.given.items()} | {f"env.{k}": v for k, v in facts.env.items()}
+
+    def own(self, engine: SatEngine) -> tuple[int, ...]:
+        """The literals under which what a question opens is closed: the request as it stands."""
+        return tuple(-engine.literal(name, value) for name, value in self.closed)
 
 
 def need_facts(facts: Facts) -> None:
@@ -85,106 +99,43 @@ def need_facts(facts: Facts) -> None:
         raise RequestError(f"solve needs {', '.join(missing)}: give {' and '.join(options)}")
 
 
-def choices_of(context: Context, levers: Iterable[str]) -> tuple[tuple[Choice, ...], tuple[Choice, ...]]:
-    """What the solver may choose, and what it never gives up unasked (open for repairs only)."""
-    program, facts = context.resolver.program, context.facts
-    free: list[Choice] = []
-    kept: list[Choice] = []
-    state = State(program, facts, {})
-    wanted = set(levers)
-    for lever in program.levers:
-        if lever["name"] not in wanted:
-            continue
-        space, name = ("env", lever["name"][4:]) if lever["name"].startswith("env.") else ("flag", lever["name"])
-        known = program.env if space == "env" else program.flags
-        given = facts.env if space == "env" else facts.given
-        if name not in known or name in given or not _applies(lever, state, program):
-            continue
-        values = _domain(lever, known[name], space, state, program)
-        if len(values) > 1:
-            (kept if lever.get("gives_up") else free).append(Choice(space, name, values))
-    return tuple(free), tuple(kept)
-
-
-def _applies(lever: dict[str, Any], state: State, program: Any) -> bool:
-    return all(_evaluate(text, state, program) is True for text in lever.get("when", ()))
-
-
-def _evaluate(text: str, state: State, program: Any) -> Any:
-    from packaging.version import Version
-
-    value = evaluator(fold_release(parse(text), Version, program.release), program.tables)(state)
-    return value if type(value) is Unknown or not isinstance(value, bool | int) else bool(value)
-
-
-def _domain(lever: dict[str, Any], form: Any, space: str, state: State, program: Any) -> tuple[Any, ...]:
-    values = lever["values"]
-    if values == "choices":
-        values = list(form.choices or ())
-    elif isinstance(values, dict):
-        from packaging.version import Version
-
-        node = fold_release(parse(values["expr"]), Version, program.release)
-        values = evaluator(node, program.tables)(state)
-        values = (
-            []
-            if values is None or type(values) is Unknown
-            else list(values)
-            if isinstance(values, list | tuple)
-            else [values]
-        )
-    allowed = form.choices if space == "flag" and form.choices else None
-    default = form.default if space == "flag" else None
-    kept = [v for v in values if v not in lever.get("without", ()) and (allowed is None or v in allowed)]
-    return (None, *(v for v in dict.fromkeys(kept) if v is not None and (v != default or type(v) is not type(default))))
-
-
 def goal_of(context: Context, goal: str | Goal) -> Goal:
     """A goal by name, or as the wishes of a request have made it."""
     return find_goal(context.index.goals, goal) if isinstance(goal, str) else goal
 
 
 def problem_of(
-    context: Context, goal: str | Goal, free_pins: Iterable[Choice] = (), drop: Iterable[str] = ()
+    context: Context, goal: str | Goal, also: Iterable[Choice] = (), measured: Iterable[str] = ()
 ) -> Problem:
-    """Build the model. `free_pins`: pins made choosable (for conflicts); `drop`: given flags left out."""
+    """Build the model. `also`: what a question opens besides the goal's levers (see `joined`), pins among them.
+
+    `measured`: expressions whose values are wanted beside the levels.
+    """
     goal = goal_of(context, goal)
     need_facts(context.facts)
-    free_pins, drop = tuple(free_pins), set(drop)
-    drop |= {c.key for c in free_pins}
-    facts = without(context.facts, drop)
-    pruned = msgspec.structs.replace(context, facts=facts)
-    choices, kept = choices_of(pruned, goal["levers"])
-    free_pins += near(pruned, goal, choices)
-    taken = {c.key for c in free_pins} | {f"{space}.{name}" for space, name, text in goal.get("bans", ()) if not text}
-    choices = (*free_pins, *(c for c in choices if c.key not in taken))
-    records = records_near(pruned) if counts_evidence(goal) else ()
-    choices = widened(pruned, choices, kept, records) if records else choices
+    also = tuple(also)
+    facts = without(context.facts, (c.key for c in also if c.pinned))
+    choices, kept = choices_of(context, goal["levers"])
+    start = near(context, goal, choices)
+    taken = {c.key for c in start} | {f"{space}.{name}" for space, name, text in goal.get("bans", ()) if not text}
+    choices = (*start, *(c for c in choices if c.key not in taken))
+    records = records_near(context) if counts_evidence(goal) else ()
+    choices = widened(context, choices, kept, records) if records else choices
+    choices, closed = joined(choices, also)
     builder = Builder(context.resolver, facts, context.estimates, choices)
     builder.run()
+    if builder.fixed:  # there is nothing to choose between
+        return Problem(context, facts, goal, choices, kept, builder.model(()), builder, {}, tuple(closed))
     if records:
-        count_differences(builder, pruned, records)
+        count_differences(builder, context, records)
     for name, value in guards_of(builder, goal):
         builder.refuse(name, value)
     levels = levels_of(builder, goal)
-    figures = {name: builder.expression(f"estimate.{name}") for name in TRADED}
-    model = builder.model(levels)
-    pins = {f"flag.{k}": v for k, v in facts.given.items()} | {f"env.{k}": v for k, v in facts.env.items()}
-    return Problem(pruned, goal, choices, kept, model, builder, pins, figures)
-
-
-def near(context: Context, goal: Goal, free: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """The flags and variables of a starting command that the pins leave open: as they are, left out, or changed."""
-    facts, program = context.facts, context.resolver.program
-    values = {c.key: c.values for c in free}
-    found = []
-    for key, kept in goal.get("keep", {}).items():
-        space, name = key.split(".", 1)
-        known, pinned = (program.flags, facts.given) if space == "flag" else (program.env, facts.env)
-        if name in known and name not in pinned:
-            others = [v for v in values.get(key, ()) if v is not None and v != kept]
-            found.append(Choice(space, name, (kept, None, *others)))
-    return tuple(found)
+    looked_at = {figure_of(spec) for spec in goal["levels"] if is_metric(spec)} & FIGURES
+    figures = {name: builder.expression(f"estimate.{name}") for name in sorted({*TRADED, *looked_at})}
+    figures |= {text: builder.expression(text) for text in measured}
+    model = builder.model(levels, figures.values() if measured else ())
+    return Problem(context, facts, goal, choices, kept, model, builder, figures, tuple(closed))
 
 
 def with_kept(facts: Facts, goal: Goal) -> Facts:
@@ -210,12 +161,12 @@ def best_of(problem: Problem) -> tuple[Assignment, tuple[float, ...]] | None:
     if problem.model.fixed_violations:
         return None
     with SatEngine(problem.model) as engine:
-        return optimise(engine)
+        return optimise(engine, problem.own(engine))
 
 
 def completed(problem: Problem, assignment: Assignment) -> Facts:
     """The launch of an assignment: pins, choices, and the values that the goal wants written out."""
-    facts = problem.context.facts
+    facts = problem.facts
     given, env = dict(facts.given), dict(facts.env)
     for choice in problem.choices:
         value = assignment[choice.key]

@@ -5,7 +5,7 @@ Errors: RequestError, which the command line turns into one line and exit status
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,26 @@ def solve(values: dict[str, Any]) -> int:
     elsewhere = judged_by_other(context, values)
     goal = {**goal, "bans": _bans(context, values["ban"]), "keep": kept}
     name = goal["id"]
+    asked = next((option for option in QUESTIONS if values[option]), None)
+    if asked is not None:
+        if elsewhere:
+            option = f"--{asked.replace('_', '-')}"
+            raise RequestError(f"{option} is answered from our own estimates: leave out --perf or {option}")
+        from solver.questions import ask
+
+        return ask(context, goal, values, keep)
     answer = answer_of(context, goal)
     if isinstance(answer, Impossible):
         print(solution.conflict_output(context, name, answer, values["format"]))
         return FINDINGS
     keep(context, name, answer)
-    text = solution.output(context, name, answer, values["format"], values["emit"], values["top"])
+    text = solution.output(context, name, answer, values["format"], values["emit"])
     print(judged_elsewhere(context, answer, values, text) if elsewhere else text)
     return 0
+
+
+QUESTIONS = ("why", "why_not", "top", "front", "front_svg")
+"""The options that ask something about the answer."""
 
 
 def _wished(index: Index, values: dict[str, Any]) -> Goal:
@@ -77,17 +89,16 @@ def _readable(context: Context, model: str | None) -> Context:
     return with_model_path(context, model)
 
 
-def _bans(context: Context, texts: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+def _bans(context: Context, texts: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
     """(space, name, value or "") of each `FLAG[=VALUE]`. Errors: RequestError for what the release does not know."""
-    from solver.render.explanation import flag_id
+    if not texts:
+        return ()
+    from solver.asking import named
 
-    program = context.resolver.program
     found = []
     for text in texts:
         head, _, value = text.partition("=")
-        space, name = ("env", head) if head in program.env else ("flag", flag_id(program, context.index, head))
-        if name is None:
-            raise RequestError(f"--ban {text!r}: {head} is no flag or variable of SGLang {context.release}")
+        space, name = named(context, "--ban", head)
         given = context.facts.given if space == "flag" else context.facts.env
         if name in given and not value:
             raise RequestError(f"--ban {text!r}: the request itself gives {head}; leave one of the two out")

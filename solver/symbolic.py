@@ -7,7 +7,7 @@ at once. What does not depend on a choice never reaches the model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -25,11 +25,15 @@ from solver.variables import DOUBT, MAX_ROWS, Var, Variables, differs, lazily, s
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """Something the solver may choose: a flag or `env.X`, and the values it may be given (None: leave it alone)."""
+    """Something the solver may choose: a flag or `env.X`, and the values it may be given (None: leave it alone).
+
+    `pinned`: the request gives it, with the first value; it is open only to see what would be without.
+    """
 
     space: str
     name: str
     values: tuple[Any, ...]
+    pinned: bool = False
 
     @property
     def key(self) -> str:
@@ -55,6 +59,7 @@ class Builder:
         self._figures: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self._first: dict[tuple[str, str], Any] = {}
         self._choices = {(c.space, c.name): c for c in choices}
+        self.pinned = frozenset(c.key for c in choices if c.pinned)
         for choice in choices:
             self._choose(choice)
 
@@ -81,10 +86,7 @@ class Builder:
 
     def get(self, space: str, name: str) -> Any:
         """State access for evaluators: variables read their value from the current binding."""
-        value = self._held(space, name)
-        if type(value) is Var:
-            return self.binding[value.name]
-        return value.run(self.binding) if type(value) is Lazy else value
+        return reopened(self._held(space, name), self.binding, f"{space}.{name}")
 
     def origin(self, space: str, name: str) -> str:
         return self.state.origin(space, name)
@@ -111,7 +113,7 @@ class Builder:
         figure = self.state.estimates[name]
         now = (name, *(id(self.state.get(s, n)) for s, n in figure.inputs))
         if now not in self._figures:
-            arguments = {a: self.value(node, f"{name}.{a}") for a, node in figure.nodes.items()}
+            arguments = {a: self._argument(figure, name, a, node) for a, node in figure.nodes.items()}
             parts = tuple(arguments.values())
 
             def compute(*values: Any) -> Any:
@@ -122,6 +124,12 @@ class Builder:
             held = [self.state.get(s, n) for s, n in figure.inputs]  # kept, so that their ids stay theirs
             self._figures[now] = (lazily(compute, *parts) if lazy else compute(*parts), held)
         return self._figures[now][0]
+
+    def _argument(self, figure: Any, name: str, argument: str, node: Node) -> Any:
+        """One argument of a figure, values that count alike in it made one: so much less to look at."""
+        value = self.value(node, f"{name}.{argument}")
+        like = figure.like(argument) if type(value) is Var else None
+        return self.pool.table(f"{value.name} or alike", (value.name,), like) if like else value
 
     def value(self, node: Node, stem: str) -> Any:
         """A node's value: plain where it depends on no choice, a variable, or `Lazy`."""
@@ -174,8 +182,10 @@ class Builder:
     # ---------------------------------------------------------------- rules
 
     def run(self) -> None:
-        """Execute every rule of the release in order."""
+        """Execute every rule of the release in order, until one is violated whatever is chosen."""
         for rule in self.resolver.program.rules:
+            if self.fixed:
+                return
             lets: dict[str, Any] = {}
             self.state.spaces["let"] = lets
             applies = self._applies(rule, lets)
@@ -263,8 +273,8 @@ class Builder:
 
     # --------------------------------------------------------------- result
 
-    def model(self, levels: tuple[Level, ...]) -> Model:
-        """The finished model under the given objective."""
+    def model(self, levels: tuple[Level, ...], measured: Iterable[Any] = ()) -> Model:
+        """The finished model under the given objective; `measured`: values that are looked at besides."""
         final = {}
         for space in ("flag", "env"):
             for name, value in self.state.spaces[space].items():
@@ -278,7 +288,17 @@ class Builder:
             levels=levels,
             final=final,
             fixed_violations=tuple(self.fixed),
+            measured=tuple(v.name if type(v) is Var else v for v in measured if type(v) in (Var, Lazy)),
         )
+
+
+def reopened(value: Any, binding: Mapping[str, Any], name: str) -> Any:
+    """A value under a binding as conditions read it: what is in doubt is unknown to them."""
+    if type(value) is Var:
+        value = binding[value.name]
+    elif type(value) is Lazy:
+        value = value.run(binding)
+    return Unknown((name,)) if value is DOUBT else value
 
 
 class _Frozen:
@@ -297,6 +317,4 @@ class _Frozen:
     def get(self, space: str, name: str) -> Any:
         values = self.spaces.get(space, {})
         value = values[name] if name in values else self.builder.state.get(space, name)
-        if type(value) is Var:
-            return self.values[value.name]
-        return value.run(self.values) if type(value) is Lazy else value
+        return reopened(value, self.values, f"{space}.{name}")

@@ -12,7 +12,10 @@ from solver.handoff import FORMS as EMITTED
 
 
 class Option(NamedTuple):
-    """One option: `kind` is str, int, float or bool (a switch). `many`: given again, it adds another value."""
+    """One option: `kind` is str, int, float or bool (a switch). `many`: given again, it adds another value.
+
+    `bare`: what it says without a value; one that follows as a word of its own is a list of names.
+    """
 
     name: str
     kind: type
@@ -21,6 +24,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     least: float | None = None
     many: bool = False
+    bare: str | None = None
 
     @property
     def key(self) -> str:
@@ -82,8 +86,12 @@ VERBS: dict[str, Verb] = {
             *JUDGED_BY, FORMAT,
             Option("--emit", str, None, "print the solution alone", EMITTED),
             Option("--lock", str, None, "write the solution and what it rests on to this file"),
-            Option("--overwrite", bool, False, "with --lock: replace a file that is there"),
-            Option("--top", int, 3, "other points of the trade-off to show", least=0),
+            Option("--overwrite", bool, False, "with --lock and --front-svg: replace a file that is there"),
+            Option("--why", str, (), "FLAG: why the answer has it so", many=True),
+            Option("--why-not", str, (), "FLAG[=VALUE]: what would have to give for it, and its cost", many=True),
+            Option("--top", int, None, "the so many best answers that differ in something that matters", least=1),
+            Option("--front", str, None, "[METRIC,METRIC]: what no other launch beats in both", bare="trades"),
+            Option("--front-svg", str, None, "draw the front into this file"),
             CONTEXT, CONCURRENCY, ACCEPT, PERF,
         ),
         LAUNCH,

@@ -53,6 +53,20 @@ def listed(items: list[str] | tuple[str, ...], last: str = "and") -> str:
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
+FIGURES = frozenset(
+    (
+        "token_latency_us",
+        "pcie_roundtrips_per_token",
+        "accepted_tokens",
+        "kv_tokens",
+        "gpus_used",
+        "throughput",
+        "weights_gib",
+    )
+)
+"""Figures that have a unit."""
+
+
 def figure(name: str, value: Any) -> str:
     """A figure with its unit; times are estimates."""
     if value is None:
@@ -65,7 +79,7 @@ def figure(name: str, value: Any) -> str:
         case "accepted_tokens":
             return f"{value:.2f} tokens per pass"
         case "kv_tokens":
-            return f"{value:,} tokens of KV cache"
+            return f"{value:,.0f} tokens of KV cache"
         case "gpus_used":
             return f"{value:g} GPUs"
         case "throughput":

@@ -14,6 +14,7 @@ from solver.answer import solve
 from solver.conflict import Impossible
 from solver.constants import read_costs
 from solver.context import Options, build
+from solver.goals import find_goal, minimised
 from solver.launch import read_argv
 from solver.solve import Solution
 from solver.store import Store, default_root
@@ -50,6 +51,14 @@ def test_draft_lengths_stay_within_what_was_measured(store: Store, goal: str) ->
     assert steps is None or steps in measured
 
 
+def test_a_layout_whose_latency_nobody_knows_is_not_the_fastest(store: Store) -> None:
+    levels = {level["id"]: level for level in store.index.data["sglang/levels"]}
+    goal = minimised(find_goal(store.index.goals, "safest"), ["latency"], levels)
+    found = solve(build(store, read_argv([]), Options("qwen3-8b", "8xh20", "0.5.12")), goal)
+    assert isinstance(found, Solution)
+    assert found.after["token_latency_us"] is not None  # one GPU needs no link, and H20 has no measured one
+
+
 def test_a_draft_length_that_nobody_measured_is_kept_when_pinned_and_its_time_unknown(store: Store) -> None:
     pins = "--speculative-algorithm NEXTN --speculative-num-steps 12 --speculative-eagle-topk 1"
     found = answer(store, "min-latency", *pins.split(), "--speculative-num-draft-tokens", "13")
@@ -74,6 +83,20 @@ def test_a_path_that_nobody_measured_is_never_chosen(store: Store, goal: str) ->
         assert "enable_mscclpp" not in found.given
         if hardware == "8xrtx-pro-6000":
             assert found.after["token_latency_us"] is not None
+
+
+@pytest.mark.parametrize("goal", [*GOALS, "safest"])
+@pytest.mark.parametrize("metric", ["latency", "throughput"])
+def test_a_path_that_nobody_measured_is_not_the_best_at_a_metric_that_is_asked_for(
+    flagwise: Callable[..., Any], goal: str, metric: str
+) -> None:
+    done = flagwise(
+        "solve", "--goal", goal, "--minimise", metric, "--model", MODEL, "--hardware", "8xrtx-pro-6000",
+        "--engine-version", "0.5.10", "--emit", "json", "--", "--tp", "8",
+    )  # fmt: skip
+    answer = json.loads(done.out)
+    assert "--enable-mscclpp" not in answer["argv"]
+    assert answer["objective"]["after"]["token_latency_us"] is not None
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,26 @@ def test_of_a_starting_command_only_what_is_wrong_changes(ask: Callable[..., dic
     assert answer["objective"]["before"]["token_latency_us"] is not None
 
 
+def test_what_a_starting_command_gives_up_is_no_part_of_a_conflict_nor_added_by_a_repair(
+    ask: Callable[..., dict[str, Any]],
+) -> None:
+    answer = ask("--keep", f"{BROKEN} --disable-radix-cache", "--guard", "latency<=50", status=1)
+    assert [m["text"] for m in answer["conflict"]] == ["guard latency<=50"]
+    changes = [c for r in answer["repairs"] for c in r["changes"]]
+    assert "drop guard latency<=50" in changes
+    assert not any("disable-radix-cache" in c for c in changes)
+
+
+def test_each_repair_of_a_request_with_wishes_keeps_the_other_wishes(ask: Callable[..., dict[str, Any]]) -> None:
+    wishes = ("--ban", "attention_backend=flashinfer", "--guard", "gpus<=4")
+    answer = ask(*wishes, pins=("--tp", "8"), status=1)
+    assert {m["text"] for m in answer["conflict"]} == {"--tensor-parallel-size 8", "guard gpus<=4"}
+    assert answer["repairs"]
+    for repair in answer["repairs"]:
+        assert "flashinfer" not in repair["argv"]
+        assert "drop guard gpus<=4" in repair["changes"] or repair["metrics"]["gpus_used"] <= 4
+
+
 def test_pins_go_before_the_starting_command(ask: Callable[..., dict[str, Any]]) -> None:
     argv = " ".join(ask("--keep", BROKEN, pins=("--tp", "4"))["argv"])
     assert "--tensor-parallel-size 4" in argv

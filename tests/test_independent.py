@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from solver.choices import choices_of
 from solver.context import Context, Options, build
 from solver.engines import csp, optimum, sat
 from solver.goals import find_goal
 from solver.launch import read_argv
-from solver.solve import Problem, choices_of, problem_of
+from solver.solve import Problem, problem_of
 from solver.store import Store
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tools"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.version import Version
 
@@ -90,24 +90,91 @@ def size(problem: Problem) -> int:
     return prod(len(c.values) for c in problem.choices)
 
 
+class Setting(NamedTuple):
+    """One setting that nothing refuses, the state it leads to, and what it costs at each level."""
+
+    choices: dict[str, Any]
+    state: Any
+    costs: Costs
+
+
+def settings(problem: Problem) -> list[Setting]:
+    """Every setting that nothing refuses."""
+    judge = Evaluator(problem)
+    found = []
+    for combo in product(*(c.values for c in problem.choices)):
+        choices = {c.key: v for c, v in zip(problem.choices, combo, strict=True)}
+        outcome = judge.outcome(completed(problem, choices))
+        if not judge.refused(outcome):
+            found.append(Setting(choices, outcome.state, judge.costs(outcome, sum(v is not None for v in combo))))
+    return found
+
+
 def best(problem: Problem) -> tuple[dict[str, Any], Costs] | None:
     """The lexicographic optimum over every setting, ties by order of levers and values; None when all are refused."""
-    judge = Evaluator(problem)
-    found: list[tuple[dict[str, Any], Costs]] = []
-    for combo in product(*(c.values for c in problem.choices)):
-        setting = {c.key: v for c, v in zip(problem.choices, combo, strict=True)}
-        outcome = judge.outcome(completed(problem, setting))
-        if not judge.refused(outcome):
-            found.append((setting, judge.costs(outcome, sum(v is not None for v in combo))))
+    return best_among(problem, settings(problem))
+
+
+def best_among(problem: Problem, found: list[Setting]) -> tuple[dict[str, Any], Costs] | None:
+    """The lexicographic optimum over some settings, in their order."""
     optimum = []
     for number, level in enumerate(problem.goal["levels"]):
         if not found:
             return None
-        least = min(costs[number] for _, costs in found)
+        least = min(s.costs[number] for s in found)
         optimum.append(least)
-        limit = least + abs(least) * (level.get("slack") or 0.0)
-        found = [(s, c) for s, c in found if c[number] <= limit + max(1e-6, abs(limit) * 1e-9)]
-    return found[0][0], tuple(optimum)
+        limit = _limit(level, least)
+        found = [s for s in found if s.costs[number] <= limit + _near(limit)]
+    return found[0].choices, tuple(optimum)
+
+
+def _limit(level: dict[str, Any], least: float) -> float:
+    return least + abs(least) * (level.get("slack") or 0.0)
+
+
+def _near(value: float) -> float:
+    return max(1e-6, abs(value) * 1e-9)
+
+
+def ranked(problem: Problem, found: list[Setting]) -> list[Costs]:
+    """The costs, slack cut off, of the best answers that differ in layout or in a level that is no count of flags."""
+    answer = best_among(problem, found)
+    if answer is None:
+        return []
+    levels = problem.goal["levels"]
+    limits = [_limit(level, least) for level, least in zip(levels, answer[1], strict=True)]
+    spaces = [
+        ("env", o["name"][4:]) if o["name"].startswith("env.") else ("flag", o["name"])
+        for o in problem.context.resolver.program.levers
+        if o["group"] in ("layout", "replicas")
+    ]
+    classes: dict[Any, Costs] = {}
+    for setting in found:
+        costs = tuple(round(c, 5) for c in setting.costs)
+        cut = tuple(
+            max(c, round(limit, 5)) if level.get("slack") else c
+            for c, limit, level in zip(costs, limits, levels, strict=True)
+        )
+        matters = tuple(c for c, level in zip(costs, levels, strict=True) if level.get("count") != "given")
+        kind = (tuple(repr(setting.state.get(*key)) for key in spaces), matters)
+        classes[kind] = min(cut, classes.get(kind, cut))
+    return sorted(classes.values())
+
+
+def front(
+    problem: Problem, found: list[Setting], metrics: tuple[dict[str, Any], dict[str, Any]]
+) -> list[tuple[float, ...]]:
+    """The values of two metrics that no setting beats in both."""
+    judge = Evaluator(problem)
+    places = set()
+    for setting in found:
+        values = [judge.value(m.get("amount") or m["maximise"], setting.state) for m in metrics]
+        if None not in values:
+            places.add(
+                tuple(round(float(v), 6) * (-1 if "maximise" in m else 1) for v, m in zip(values, metrics, strict=True))
+            )
+    kept = [p for p in places if not any(o != p and all(a <= b for a, b in zip(o, p, strict=True)) for o in places)]
+    return sorted(tuple(-v + 0.0 if "maximise" in m else v for v, m in zip(p, metrics, strict=True)) for p in kept)
 
 
 def rechecked(problem: Problem, facts: Facts, given: int) -> Costs:

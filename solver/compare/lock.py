@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from solver.compare.account import Account, account_of
 from solver.context import Context, Lookup, Options
 from solver.errors import RequestError
 from solver.index import Index
+from solver.output_file import refuse_taken, write_whole
 from solver.release import Assumed
 from solver.render.data import dumps, emit_data
 from solver.solve import Solution
@@ -87,11 +87,7 @@ def keeper(path: str | None, overwrite: bool, options: Options) -> Callable[[Con
     """What keeps an answer in a file. Errors: RequestError, before anything is solved, for a file that is there."""
     if path is None:
         return lambda context, goal, answer: None
-    if Path(path).exists() and not overwrite:
-        raise RequestError(
-            f"{path} is there already: add --overwrite to replace it, or see what has changed since with "
-            f"`flagwise validate --lock {path}`"
-        )
+    refuse_taken(path, overwrite, f", or see what has changed since with `flagwise validate --lock {path}`")
     target = path
 
     def keep(context: Context, goal: str, answer: Solution) -> None:
@@ -102,19 +98,7 @@ def keeper(path: str | None, overwrite: bool, options: Options) -> Callable[[Con
 
 def write(path: str, lock: Lock, overwrite: bool) -> None:
     """Write a lock file, whole or not at all. Errors: RequestError."""
-    beside = Path(f"{path}.{os.getpid()}.new")
-    try:
-        beside.write_text(dumps(msgspec.to_builtins(lock)) + "\n", encoding="utf-8")
-        if overwrite:
-            beside.replace(path)
-        else:
-            Path(path).hardlink_to(beside)  # fails where the name is taken
-    except FileExistsError:
-        raise RequestError(f"{path} is there already: add --overwrite to replace it") from None
-    except OSError as error:
-        raise RequestError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    write_whole(path, dumps(msgspec.to_builtins(lock)) + "\n", overwrite)
 
 
 def is_lock(text: str) -> bool:

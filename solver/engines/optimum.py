@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from solver.constraints import Assignment, Level, allowed, cost
 from solver.engines.sat import SatEngine, value_key
 
 
-def optimise(engine: SatEngine, assumptions: tuple[int, ...] = ()) -> tuple[Assignment, tuple[float, ...]] | None:
+def optimise(
+    engine: SatEngine, assumptions: Iterable[int] = (), levels: tuple[Level, ...] | None = None
+) -> tuple[Assignment, tuple[float, ...]] | None:
     """The lexicographic optimum with the best cost of each level, or None when nothing is possible.
 
-    Ties are broken by the order of the base variables and of their domains, so the answer is always the same.
+    `levels`: others than the model's own, over values that the engine knows. Ties are broken by the order of the base
+    variables and of their domains, so the answer is always the same.
     """
-    best = engine.solve(assumptions)
+    held = list(assumptions)
+    best = engine.solve(held)
     if best is None:
         return None
-    held = list(assumptions)
+    levels = engine.model.levels if levels is None else levels
     costs: list[float] = []
     rows: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
-    for number, level in enumerate(engine.model.levels):
-        if _worth_a_try(engine, number) and (clear := _without_claims(engine, level, held)):
+    for number, level in enumerate(levels):
+        if _worth_a_try(levels, number) and (clear := _without_claims(engine, level, held)):
             optimum, best = level.constant, clear
         elif level.amounts:
             optimum, best = _choose_row(engine, level, held, best, rows)
@@ -38,10 +43,9 @@ def _inputs(level: Level) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
 
 
-def _worth_a_try(engine: SatEngine, number: int) -> bool:
+def _worth_a_try(levels: tuple[Level, ...], number: int) -> bool:
     """Whether to try a level without its claims: not where a later level looks at the same combinations anyway."""
-    level = engine.model.levels[number]
-    later = engine.model.levels[number + 1 :]
+    level, later = levels[number], levels[number + 1 :]
     return level.claims and bool(level.amounts) and all(o.claims or _inputs(o) != _inputs(level) for o in later)
 
 
@@ -116,9 +120,19 @@ def _below(value: float) -> float:
     return value - max(1e-6, abs(value) * 1e-9)
 
 
+def nearest(engine: SatEngine, held: Iterable[int], wanted: Mapping[str, tuple[Any, ...]]) -> Assignment | None:
+    """The assignment in which each variable in turn has the first of its wanted values that is still possible."""
+    found = engine.solve(held)
+    return None if found is None else _settle(engine, [*held], found, wanted)
+
+
 def _first_in_order(engine: SatEngine, held: list[int], best: Assignment) -> Assignment:
-    for name in engine.model.base:
-        for value in engine.model.variables[name].domain:
+    return _settle(engine, held, best, {name: engine.model.variables[name].domain for name in engine.model.base})
+
+
+def _settle(engine: SatEngine, held: list[int], best: Assignment, wanted: Mapping[str, tuple[Any, ...]]) -> Assignment:
+    for name, values in wanted.items():
+        for value in values:
             if value_key(best[name]) == value_key(value):
                 break
             better = engine.solve([*held, engine.literal(name, value)])

@@ -7,7 +7,7 @@ clause per row, a junction the usual clauses. `optimum` asks the questions.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +19,16 @@ PAIRWISE = 6
 """Up to so many values, at most one is said pairwise; beyond, by a ladder of helpers."""
 
 
+Guarded = tuple[Lazy, int | None]
+"""A lazy ban and the literal under which it counts; None: always."""
+
+
+def holds(truth: list[int], literal: int) -> bool:
+    """Whether a literal is true in an assignment; one that nothing speaks of is not."""
+    place = abs(literal) - 1
+    return place < len(truth) and truth[place] == literal
+
+
 class SatEngine:
     """One model in one incremental solver. Hard parts that can be dropped hang on selectors."""
 
@@ -26,16 +36,14 @@ class SatEngine:
         self,
         model: Model,
         soft: Mapping[str, tuple[str, Any]] | None = None,
-        soft_bans: Container[str] | None = None,
     ) -> None:
-        """`soft`: name of a demand -> (base variable, value) that holds only when assumed. Bans become demands too: all
-        of them, or those of the rules named in `soft_bans`."""
+        """`soft`: name of a demand -> (base variable, value) that holds only when assumed; bans become demands too."""
         self.model = model
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
-        self._readers: dict[str, list[tuple[int, Any]]] = {}
+        self._readers: dict[str, list[tuple[int, int, Any]]] = {}
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self._counters: dict[tuple[str, ...], list[int]] = {}
+        self._counters: dict[tuple[int, ...], list[int]] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
         wanted = (
@@ -47,7 +55,7 @@ class SatEngine:
             if name in wanted:
                 self._introduce(name)
                 self._define(definition)
-        self._demand_all(soft, soft_bans)
+        self._demand_all(soft)
 
     # ------------------------------------------------------------ encoding
 
@@ -63,11 +71,11 @@ class SatEngine:
         if len(domain) == 2:
             literal = self._new()
             self._literals[name] = {value_key(domain[0]): -literal, value_key(domain[1]): literal}
-            self._readers[name] = [(-literal, domain[0]), (literal, domain[1])]
+            self._readers[name] = [(literal - 1, -literal, domain[0]), (literal - 1, literal, domain[1])]
             return
         literals = [self._new() for _ in domain]
         self._literals[name] = {value_key(v): lit for v, lit in zip(domain, literals, strict=True)}
-        self._readers[name] = list(zip(literals, domain, strict=True))
+        self._readers[name] = [(literal - 1, literal, v) for literal, v in zip(literals, domain, strict=True)]
         self._add(literals)
         self._at_most_one(literals)
 
@@ -105,16 +113,16 @@ class SatEngine:
             self._add([-literal * sign, out * sign])
         self._add([-out * sign, *(literal * sign for literal in inputs)])
 
-    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None, soft_bans: Container[str] | None) -> None:
-        self._lazy: list[tuple[Lazy, int | None]] = []
+    def _demand_all(self, soft: Mapping[str, tuple[str, Any]] | None) -> None:
+        self._lazy: dict[tuple[str, ...], list[Guarded]] = {}
         for ban in self.model.bans:
             selector = None
-            if soft is not None and (soft_bans is None or ban.rule in soft_bans):
+            if soft is not None:
                 key = f"rule:{ban.rule}"
                 selector = self.selectors.setdefault(key, 0) or self._new()
                 self.selectors[key] = selector
             if isinstance(ban.what, Lazy):
-                self._lazy.append((ban.what, selector))
+                self._lazy.setdefault(ban.what.inputs, []).append((ban.what, selector))
             else:
                 self._add([-self.literal(ban.what, True), *([-selector] if selector else [])])
         for key, (name, value) in (soft or {}).items():
@@ -125,28 +133,35 @@ class SatEngine:
 
     def solve(self, assumptions: Iterable[int] = ()) -> Assignment | None:
         """A full assignment that satisfies everything hard, or None."""
-        true = self._model(assumptions)
-        return None if true is None else self._read(self._literals, true)
+        truth = self.possible(assumptions)
+        return None if truth is None else self._read(self._literals, truth)
 
-    def _model(self, assumptions: Iterable[int]) -> set[int] | None:
-        """The true literals of a model that no lazy ban refuses; refused ones become clauses."""
+    def possible(self, assumptions: Iterable[int]) -> list[int] | None:
+        """The literals of an assignment that satisfies everything hard and no lazy ban refuses, or None.
+
+        They stand in the order of their variables (see `holds`). What a lazy ban refuses becomes clauses.
+        """
         assumed = list(assumptions)
         while self._solver.solve(assumptions=assumed):
-            true = set(self._solver.get_model())
-            clauses = [c for lazy, selector in self._lazy if (c := self._refusal(lazy, selector, true))]
+            truth: list[int] = self._solver.get_model()
+            clauses = [c for inputs, lazies in self._lazy.items() for c in self._refusals(inputs, lazies, truth)]
             if not clauses:
-                return true
+                return truth
             for clause in clauses:
                 self._add(clause)
         return None
 
-    def _refusal(self, lazy: Lazy, selector: int | None, true: set[int]) -> list[int] | None:
-        if selector is not None and selector not in true:
-            return None
-        values = self._read(lazy.inputs, true)
-        if not self.lazy_value(lazy, values):
-            return None
-        return [-self.literal(n, v) for n, v in values.items()] + ([-selector] if selector else [])
+    def _refusals(self, inputs: tuple[str, ...], lazies: list[Guarded], truth: list[int]) -> list[list[int]]:
+        """The clauses of the lazy bans over the same inputs that an assignment breaks."""
+        asked = [(lazy, selector) for lazy, selector in lazies if selector is None or holds(truth, selector)]
+        if not asked:
+            return []
+        values = self._read(inputs, truth)
+        return [
+            [-self.literal(n, v) for n, v in values.items()] + ([-selector] if selector else [])
+            for lazy, selector in asked
+            if self.lazy_value(lazy, values)
+        ]
 
     def lazy_value(self, lazy: Lazy, values: Assignment) -> Any:
         key = (id(lazy), *values.values())
@@ -154,11 +169,12 @@ class SatEngine:
             self._kept[key] = lazy.run(values)
         return self._kept[key]
 
-    def _read(self, names: Iterable[str], true: set[int]) -> Assignment:
+    def _read(self, names: Iterable[str], truth: list[int]) -> Assignment:
         values = {}
+        readers = self._readers
         for name in names:
-            for literal, value in self._readers[name]:
-                if literal in true:
+            for place, literal, value in readers[name]:
+                if truth[place] == literal:
                     values[name] = value
                     break
         return values
@@ -166,20 +182,25 @@ class SatEngine:
     def rows(self, level: Level, held: Iterable[int]) -> dict[tuple[Any, ...], float]:
         """Every combination of the level's inputs that is possible under the assumptions, with its cost."""
         names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
-        guard = self._new()
-        found: dict[tuple[Any, ...], float] = {}
-        while (true := self._model([*held, guard])) is not None:
-            values = self._read(names, true)
-            found[tuple(values.values())] = level.constant + sum(
-                self.lazy_value(amount, {n: values[n] for n in amount.inputs}) or 0 for amount in level.amounts
-            )
+        return {
+            tuple(values.values()): level.constant
+            + sum(self.lazy_value(amount, {n: values[n] for n in amount.inputs}) or 0 for amount in level.amounts)
+            for values in self.combinations(names, held)
+        }
+
+    def combinations(self, names: Iterable[str], held: Iterable[int]) -> Iterator[Assignment]:
+        """Each combination of values that some variables can have under the assumptions."""
+        names, guard = tuple(names), self._new()
+        while (truth := self.possible([*held, guard])) is not None:
+            values = self._read(names, truth)
+            yield values
             self._add([-guard, *(-self.literal(n, v) for n, v in values.items())])
-        return found
 
     def deny(self, claims: Iterable[Lazy]) -> int:
         """A literal under which none of the lazy claims is true."""
         guard = self._new()
-        self._lazy += [(claim, guard) for claim in claims]
+        for claim in claims:
+            self._lazy.setdefault(claim.inputs, []).append((claim, guard))
         return guard
 
     def exclude(self, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> int:
@@ -189,9 +210,26 @@ class SatEngine:
             self._add([-guard, *(-self.literal(n, v) for n, v in zip(names, row, strict=True))])
         return guard
 
+    def either(self, literals: Iterable[int]) -> int:
+        """A literal under which one of some literals at least is true."""
+        guard = self._new()
+        self._add([-guard, *literals])
+        return guard
+
+    def all_of(self, literals: Iterable[int]) -> int:
+        """A literal under which all of some literals are true."""
+        guard = self._new()
+        for literal in literals:
+            self._add([-guard, literal])
+        return guard
+
+    def one_of(self, name: str, values: Iterable[Any]) -> int:
+        """A literal under which a variable has one of some values."""
+        return self.either(self.literal(name, value) for value in values)
+
     def refuted(self, assumptions: Iterable[int]) -> tuple[int, ...]:
         """After a refusal: the assumptions that refute each other (not yet smallest)."""
-        if self._model(assumptions) is not None:
+        if self.possible(assumptions) is not None:
             return ()
         return tuple(self._solver.get_core() or ())
 
@@ -202,16 +240,20 @@ class SatEngine:
             guard = self._new()
             self._add([-guard] if most < 0 else [guard])
             return guard
-        outputs = self._counters.get(level.counts, [])
+        return self.at_most([self.literal(name, True) for name in level.counts], most)
+
+    def at_most(self, literals: Iterable[int], most: int) -> int:
+        """A literal under which at most so many of some literals (more than that) are true."""
+        counted = tuple(literals)
+        outputs = self._counters.get(counted, [])
         if most >= len(outputs):
-            outputs = self._counters[level.counts] = self._counter(level.counts, most + 1)
+            outputs = self._counters[counted] = self._counter(counted, most + 1)
         return -outputs[most]
 
-    def _counter(self, names: tuple[str, ...], most: int) -> list[int]:
-        """Literals that are true when more than 0, 1, … of the named variables are: a sequential counter."""
+    def _counter(self, literals: tuple[int, ...], most: int) -> list[int]:
+        """Literals that are true when more than 0, 1, … of others are: a sequential counter."""
         outputs: list[int] = []
-        for name in names:
-            literal = self.literal(name, True)
+        for literal in literals:
             following = [self._new() for _ in range(min(len(outputs) + 1, most))]
             for place, out in enumerate(following):
                 if place < len(outputs):

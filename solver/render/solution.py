@@ -18,20 +18,29 @@ from solver.words import figure, say
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
 
 
-def solution(context: Context, goal: str, answer: Solution, top: int) -> str:
-    """What `solve` prints when there is an answer."""
-    program = context.resolver.program
+POINTS = 3
+"""Other points of the trade-off that are shown."""
+
+
+def heading(context: Context, goal: str, answer: Solution) -> list[str]:
+    """What was solved by what, and the command."""
     lines = [f"{paint('solved', 'valid')} for {goal}: {judged_by(context)}"]
     lines += [f"  assumed {a.what} {a.value}: {a.why}" for a in context.assumed]
-    lines += ["", shell_of(argv_of(answer.given, program.flags), answer.env), "", "why each flag is there"]
+    return [*lines, "", shell_of(argv_of(answer.given, context.resolver.program.flags), answer.env)]
+
+
+def solution(context: Context, goal: str, answer: Solution) -> str:
+    """What `solve` prints when there is an answer."""
+    program = context.resolver.program
+    lines = [*heading(context, goal, answer), "", "why each flag is there"]
     rows = [(f"  {shown(r.flag, program)}", say(r.value), r.text) for r in answer.reasons]
     lines += table(rows, ("  flag", "value", "reason"))
     lines += ["", "figures (estimates; docs/cost-model.md)"]
     figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
     lines += table(figures, ("  figure", "as asked", "solved"))
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
-    lines += _idle(answer)
-    lines += _trade_off(answer.alternatives[:top], program)
+    lines += idle_lines(answer)
+    lines += _trade_off(answer.alternatives[:POINTS], program)
     notes = [f for f in answer.result.findings if not f.conditional_on]
     for finding in notes:
         lines += ["", *finding_lines(finding, program)]
@@ -75,7 +84,8 @@ def figures(context: Context, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _idle(answer: Solution) -> list[str]:
+def idle_lines(answer: Solution) -> list[str]:
+    """That GPUs have nothing to do, where that is so."""
     idle = answer.after.get("idle_gpus")
     return [f"{idle} GPUs stay idle: no layout that uses them is better for this goal"] if idle else []
 
@@ -99,7 +109,13 @@ def _trade_off(points: tuple[Point, ...], program: Program) -> list[str]:
 
 def impossible(context: Context, goal: str, answer: Impossible) -> str:
     """What `solve` prints when nothing satisfies the request: who wants what, and the ways out."""
-    lines = [f"{paint('impossible', 'invalid')} for {goal}: {judged_by(context)}", "", "these cannot hold together"]
+    lines = [f"{paint('impossible', 'invalid')} for {goal}: {judged_by(context)}", ""]
+    return "\n".join([*lines, *conflict_lines(context, answer)])
+
+
+def conflict_lines(context: Context, answer: Impossible) -> list[str]:
+    """What cannot hold together, and the ways out with their launches."""
+    lines = ["these cannot hold together"]
     lines += table(
         [(f"  {m.who}", m.text + (f" [{m.rule}]" if m.rule else "")) for m in answer.members], ("  who", "asks or says")
     )
@@ -110,10 +126,10 @@ def impossible(context: Context, goal: str, answer: Impossible) -> str:
         release = context.release if repair.release == context.release else repair.release
         program = _program(context, release)
         lines += [f"     {text}" for text in shell_of(argv_of(repair.given, program.flags), repair.env).splitlines()]
-    return "\n".join(lines)
+    return lines
 
 
-def output(context: Context, goal: str, answer: Solution, form: str, emit: str | None, top: int) -> str:
+def output(context: Context, goal: str, answer: Solution, form: str, emit: str | None) -> str:
     """The answer in the form that was asked for; `emit` gives the solution alone."""
     if emit == "json":
         return dumps(emit_data(context, answer))
@@ -121,7 +137,7 @@ def output(context: Context, goal: str, answer: Solution, form: str, emit: str |
         from solver.handoff.forms import handed_over
 
         return handed_over(emit, context, answer)
-    return dumps(solution_data(context, goal, answer)) if form == "json" else solution(context, goal, answer, top)
+    return dumps(solution_data(context, goal, answer)) if form == "json" else solution(context, goal, answer)
 
 
 def conflict_output(context: Context, goal: str, answer: Impossible, form: str) -> str:
