@@ -455,8 +455,8 @@ def test_launches_that_are_alike_are_judged_as_each_alone(store: Any) -> None:
         for hardware in ("2xh100-sxm", "1xrtx-pro-6000"):
             launch = read_command(f"{LAUNCH} {change}")
             context = build(store, launch, Options(None, hardware, "0.5.12"))
-            rules = {f.rule for f in alike.findings(context)}
-            problems = {f.message for f in alike.findings(context)}
+            found = alike.findings(context).findings
+            rules, problems = {f.rule for f in found}, {f.message for f in found}
             alone = [f for f in check_context(context).findings if f.because and f.because[0].name != "command"]
             assert rules == {f.rule for f in alone}, change
             assert problems == {f.message for f in alone}, change
