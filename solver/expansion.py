@@ -44,6 +44,8 @@ _FORM = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=+?])(.*))?", re.
 def expand(token: Token, variables: Variables) -> tuple[Word, ...]:
     """The arguments that a word becomes. `${X:=default}` assigns, as in the shell."""
     span = Span(token.start, token.end)
+    if len(token.pieces) == 1 and token.pieces[0].kind == "text":  # nearly always
+        return (Word(token.pieces[0].text, span),)
     if {piece.kind for piece in token.pieces} <= _TEXT:
         return (Word("".join([piece.text for piece in token.pieces]), span),)
     fields = _Fields(span)

@@ -48,7 +48,9 @@ _COMMENT = re.compile(r"#[^\n]*")
 PLACEHOLDER = re.compile(r"<[A-Za-z][\w ./:-]*>")
 _PROCESS = re.compile(r"[<>]\(")
 _OPERATOR = re.compile(r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
+_BEFORE_OPERATOR = frozenset("\n&|;()<>0123456789")
 _PLAIN = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>]+")
+_AFTER_PLAIN = frozenset(("", " ", "\t", "\r", "\n"))
 _PLAIN_LINE = re.compile(r"[^\r\n\\'\"`$|&;()<>#]*")
 _PLAIN_WORD = re.compile(r"[^ \t]+")
 _QUOTED = re.compile(r"[^\"\\`$]+")
@@ -68,11 +70,12 @@ def tokens(text: str) -> list[Token]:
     awaited: list[tuple[str, bool]] = []
     at = 0
     while at < len(text):
-        blank = _BLANKS.match(text, at) or (_COMMENT.match(text, at) if text[at] == "#" else None)
+        char = text[at]
+        blank = _BLANKS.match(text, at) if char in " \t\r\\" else _COMMENT.match(text, at) if char == "#" else None
         if blank:
             at = blank.end()
             continue
-        operator = _operator(text, at)
+        operator = _operator(text, at) if char in _BEFORE_OPERATOR else ""
         token = Token("operator", operator, at, at + len(operator)) if operator else _word(text, at)
         if found and token.kind == "word" and found[-1].text in ("<<", "<<-"):
             awaited.append(("".join(p.text for p in token.pieces), found[-1].text == "<<-"))
@@ -118,6 +121,9 @@ def _document(text: str, at: int, ending: str, tabs: bool, found: list[Token]) -
 
 
 def _word(text: str, at: int) -> Token:
+    plain = _PLAIN.match(text, at)
+    if plain and text[plain.end() : plain.end() + 1] in _AFTER_PLAIN:
+        return _plain_token(plain[0], at)
     pieces: list[Piece] = []
     start = at
     while at < len(text):

@@ -90,7 +90,7 @@ def _literal(text: Text, builder: Builder) -> None:
 
 def substituted(text: Text, reference: re.Pattern[str], value_of: Callable[[re.Match[str]], str | None]) -> Text:
     """References replaced by their values. `value_of` gives None for what is not known."""
-    if not reference.search(text.text):
+    if ("$" not in text.text and "{" not in text.text) or not reference.search(text.text):
         return text
     builder = Builder(text)
     at = 0

@@ -19,6 +19,7 @@ from solver.gate.found import Unreadable
 from solver.gate.nodes import DEEPEST, Node
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_BEFORE_BLANK = " \t\r\n\ufeff/"
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _OTHER = re.compile(r"[-+.\w]+", re.ASCII)
 
@@ -88,7 +89,7 @@ def _comma(text: str, at: int, closing: str) -> int:
 def _string(text: str, at: int) -> tuple[Node, int]:
     match = _STRING.match(text, at)
     try:
-        value = json.loads(match[0]) if match else None
+        value = None if match is None else json.loads(match[0]) if "\\" in match[0] else match[0][1:-1]
     except ValueError:
         value = None
     if match is None or value is None:
@@ -97,6 +98,8 @@ def _string(text: str, at: int) -> tuple[Node, int]:
 
 
 def _skip(text: str, at: int) -> int:
+    if text[at : at + 1] not in _BEFORE_BLANK:
+        return at
     match = _BLANK.match(text, at)
     return match.end() if match else at
 
