@@ -83,7 +83,7 @@ def script_index(texts: Sequence[str]) -> int | None:
     for index, text in enumerate(texts):
         if shell and _RUN_TEXT.fullmatch(text):
             return index + 1 + (list(texts[index + 1 : index + 2]) == ["--"])
-        shell = basename(text) in SHELLS or (shell and text.startswith("-"))
+        shell = (basename(text) if "/" in text else text) in SHELLS or (shell and text.startswith("-"))
     return None
 
 

@@ -7,12 +7,13 @@ without its escapes, a list of arguments as one command line. Each such text kee
 from __future__ import annotations
 
 import bisect
-from typing import NamedTuple
+
+import msgspec
 
 from solver.records import Span
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """The characters from `at` stand in the file from `start` to `end`; one to one where the lengths agree."""
 
     at: int
@@ -50,6 +51,8 @@ class Text:
         if len(self.pieces) == 1 and _is_literal(self.pieces[0]):
             piece = self.pieces[0]
             move, end = piece.start - piece.at, piece.at + piece.length
+            if piece.at <= span.start and span.end <= end:
+                return Span(span.start + move, span.end + move) if move else span
             return Span(max(span.start, piece.at) + move, min(span.end, end) + move) if span.start < end else None
         first, last = self._first(span.start), self._first(span.end)
         if last == len(self.pieces) or self.pieces[last].at >= span.end:
@@ -99,38 +102,38 @@ class Builder:
         self.parts: list[str] = []
         self.pieces: list[Piece] = []
         self._length = 0
-        self._taken = (0, 0)
+        self._from = self._until = 0
         """The stretch that was taken last, as far as it goes on: many short ones in a row are one."""
 
     @property
     def length(self) -> int:
         """Characters so far."""
-        return self._length + self._taken[1] - self._taken[0]
+        return self._length + self._until - self._from
 
     def take(self, start: int, end: int) -> None:
         """A stretch of the source as it stands."""
         if end <= start:
             return
-        before, until = self._taken
-        if start == until:
-            self._taken = (before, end)
-        else:
+        if start != self._until:
             self._settle()
-            self._taken = (start, end)
+            self._from = start
+        self._until = end
 
     def _settle(self) -> None:
         """Write down what was taken."""
-        start, end = self._taken
+        start, end = self._from, self._until
         if end > start:
             self.pieces += self.source.pieces_at(start, end, self._length)
             self._append(self.source.text[start:end])
-            self._taken = (end, end)
+            self._from = end
 
     def add(self, text: Text) -> None:
         """A text with places of its own."""
-        self._settle()
+        if self._until > self._from:
+            self._settle()
         length = self._length
-        self.pieces += [Piece(at + length, size, start, end) for at, size, start, end in text.pieces]
+        for piece in text.pieces:
+            self.pieces.append(Piece(piece.at + length, piece.length, piece.start, piece.end))
         self._append(text.text)
 
     def replace(self, start: int, end: int, text: str) -> None:
@@ -143,7 +146,8 @@ class Builder:
 
     def compute(self, text: str) -> None:
         """Characters that stand nowhere in the file."""
-        self._settle()
+        if self._until > self._from:
+            self._settle()
         self._append(text)
 
     def _append(self, text: str) -> None:
