@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from solver.compiled import Program
 from solver.conditions import Evaluator
-from solver.decisions import Resolver
-from solver.facts import Facts
+from solver.decisions import Ready, Resolver
+from solver.facts import Facts, Keys, gatherer
 from solver.nodes import names_in
 from solver.pipeline import RULE, Fired, Outcome, plain, run
 from solver.problems import Problem
@@ -120,10 +120,37 @@ def _merged(store: Store, resolver: Resolver, outcomes: tuple[Outcome, ...], lab
         else:
             on = tuple(i[0] for i in items) if labels != ("",) and len(items) < len(outcomes) else ()
             on += tuple(dict.fromkeys(n for i in items for n in i[1].names))
-        finding = finding_of(rule, fired, outcome, on, resolver)
+        finding = _remembered(rule, fired, outcome, on, resolver)
         if finding:
             found.append(finding)
     return found
+
+
+def _remembered(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], resolver: Resolver) -> Finding | None:
+    """The same as `finding_of`, looked up where the same fired before with the same values in its words and fixes."""
+    ready = resolver.ready(fired.compiled)
+    if rule.id not in resolver.words:
+        resolver.words[rule.id] = _words(rule, ready)
+    words = resolver.words[rule.id]
+    if words is None or not resolver.more_follow:
+        return finding_of(rule, fired, outcome, on, resolver)
+    origins = tuple([outcome.state.origins.get(("env", name)) for fix in rule.fix for name in fix.unset])
+    key = (id(fired), on, words(outcome.state.keys), origins)
+    kept = ready.findings.get(key)
+    if kept is None or kept[0] is not fired:
+        kept = ready.findings[key] = (fired, finding_of(rule, fired, outcome, on, resolver))
+    finding: Finding | None = kept[1]
+    return finding
+
+
+def _words(rule: Rule, ready: Ready) -> Callable[[Keys], Hashable] | None:
+    """Gathers what the words and fixes of a rule read at the end of a run; None where a computed figure is among it."""
+    spoken = [hole.split(".", 1) for hole in (*holes(rule.message), *holes(rule.title)) if "." in hole]
+    names = [(space, name) for space, name in spoken if space not in ("spell", "let")]
+    names += [name for node in ready.rule.fix_when if node is not None for name in names_in(node) if name[0] != "let"]
+    names += [("given", name) for fix in rule.fix for name in fix.unset]
+    computed = ready.inputs is None or any(space == "estimate" for space, _ in names)
+    return None if computed else gatherer(dict.fromkeys(names))
 
 
 def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], resolver: Resolver) -> Finding | None:
@@ -243,17 +270,13 @@ def reading_findings(
     return found
 
 
-RESPELLED = ("underscore-spelling", "deprecated-spelling")
-"""Problems of a flag whose value is right and whose spelling is not."""
-
-
 def problem_fixes(problem: Problem, facts: Facts | None) -> tuple[Fix, ...]:
     """What to write instead, where the reader knows it."""
     write = problem.detail.get("write")
     if isinstance(write, dict):
         return (Fix(set=write, unset=(problem.given,)),)
     given = facts.given if facts else {}
-    if problem.kind in RESPELLED and problem.flag in given:
+    if problem.kind == "underscore-spelling" and problem.flag in given:
         return (Fix(set={problem.flag: given[problem.flag]}, unset=(problem.given,)),)
     nearest = problem.detail.get("nearest")
     if problem.detail.get("variable") and isinstance(nearest, str) and facts and problem.given in facts.env:

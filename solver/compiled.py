@@ -87,6 +87,13 @@ class Program(msgspec.Struct, frozen=True, dict=True):
         return {name: form.default for name, form in self.env.items()}
 
     @cached_property
+    def unset_keys(self) -> dict[str, Any]:
+        """What these values are compared by, of flags and variables by dotted name."""
+        from solver.facts import keys_of
+
+        return {**keys_of("flag", self.unset_flags), **keys_of("env", self.unset_env)}
+
+    @cached_property
     def long_spellings(self) -> dict[str, str]:
         """Flag -> its first long spelling."""
         found = ((i, next((s for s in form.spellings if s.startswith("--")), None)) for i, form in self.flags.items())

@@ -10,7 +10,7 @@ from solver.check import Case, Result, check
 from solver.compiled import Program
 from solver.decisions import Resolver
 from solver.errors import RequestError
-from solver.estimates import Figure, estimates_for
+from solver.estimates import Figures, estimates_for
 from solver.facts import Facts
 from solver.index import Index
 from solver.launch import Launch
@@ -42,7 +42,7 @@ class Context(msgspec.Struct, frozen=True):
     assumed: tuple[Assumed, ...]
 
     @property
-    def estimates(self) -> dict[str, Figure]:
+    def estimates(self) -> Figures:
         return estimates_for(self.index, self.resolver.program, self.facts)
 
     @property

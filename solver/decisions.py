@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State, gatherer
+from solver.facts import Facts, Keys, State, gatherer
 from solver.nodes import Node, names_in
 from solver.screening import names_of
 
@@ -29,6 +29,8 @@ class Resolver:
         self._ready: list[Ready | None] = [None] * len(program.rules)
         self._places = {rule.id: place for place, rule in enumerate(program.rules)}
         self.more_follow = False
+        self.words: dict[str, Callable[[Keys], Hashable] | None] = {}
+        """Rule -> gathers what its words and fixes read at the end of a run (see `check`)."""
 
     def ready(self, step: CompiledRule) -> Ready:
         return self.ready_at(self._places[step.id])
@@ -58,7 +60,7 @@ class Decision(NamedTuple):
     """
 
     lets: dict[str, Any]
-    writes: tuple[tuple[tuple[str, ...], tuple[tuple[str, str, Any], ...]], ...] = ()
+    writes: tuple[tuple[tuple[str, ...], tuple[tuple[tuple[str, str], Any], ...]], ...] = ()
     violated: bool = False
     names: tuple[str, ...] = ()
 
@@ -69,10 +71,13 @@ class Ready:
     def __init__(self, rule: CompiledRule, program: Program) -> None:
         self.rule = rule
         self._tables = tables = program.tables
-        self._program = program
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
         self._decided: dict[Hashable, Decision | None] = {}
+        self.fired: dict[Hashable, tuple[Decision, Any]] = {}
+        """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
+        self.findings: dict[Hashable, tuple[Any, Any]] = {}
+        """What fired and the values that its words mention besides -> the finding (see `check`)."""
 
     def _all(self, nodes: Any) -> list[Evaluator]:
         return [evaluator(n, self._tables) for n in nodes]
@@ -86,9 +91,9 @@ class Ready:
         return self._all(self.rule.forbid)
 
     @cached_property
-    def branches(self) -> list[tuple[list[Evaluator], list[tuple[str, str, Evaluator]]]]:
+    def branches(self) -> list[tuple[list[Evaluator], list[tuple[tuple[str, str], Evaluator]]]]:
         return [
-            (self._all(b.when), [(s.space, s.name, evaluator(s.value, self._tables)) for s in b.sets])
+            (self._all(b.when), [((s.space, s.name), evaluator(s.value, self._tables)) for s in b.sets])
             for b in self.rule.branches
         ]
 
@@ -101,25 +106,31 @@ class Ready:
         return mentioned(self.rule)
 
     @cached_property
-    def inputs(self) -> Callable[[Any], Hashable] | None:
+    def inputs(self) -> Callable[[Keys], Hashable] | None:
         """Gathers all facts that the decision depends on; None where a computed figure is among them."""
         names = names_of(self.rule)
-        return None if any(space == "estimate" for space, _ in names) else gatherer(names, self._program)
+        return None if any(space == "estimate" for space, _ in names) else gatherer(names)
+
+    @cached_property
+    def targets(self) -> Callable[[Keys], Hashable]:
+        """Gathers the flags and variables that the rule may write, and what was given for them."""
+        names = [(s.space, s.name) for b in self.rule.branches for s in b.sets]
+        return gatherer([*names, *(("given", name) for _, name in names)])
 
     def remembered(self, state: State) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before."""
         if self.inputs is None:
             return self.decide(state)
-        key = self.inputs(state.spaces)
+        key = self.inputs(state.keys)
         try:
             return self._decided[key]
         except KeyError:
             if len(self._decided) >= KEPT_DECISIONS:
                 self._decided.clear()
+                self.fired.clear()
+                self.findings.clear()
             decision = self._decided[key] = self.decide(state)
             return decision
-        except TypeError:  # a list among the values
-            return self.decide(state)
 
     def decide(self, state: State) -> Decision | None:
         """What the rule does on these facts; None: nothing."""
@@ -148,7 +159,7 @@ class Ready:
             if holds is False:
                 continue
             doubt.append(holds)
-            writes.append((_names(doubt), tuple((space, name, value(state)) for space, name, value in sets)))
+            writes.append((_names(doubt), tuple((fact, value(state)) for fact, value in sets)))
             if holds is True:
                 break
         return Decision(lets, tuple(writes)) if writes else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State, gatherer
+from solver.facts import Facts, Keys, State, gatherer
 from solver.index import Index
 from solver.nodes import Node, names_in
 
@@ -24,6 +24,8 @@ SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 SILENT = frozenset({"states_short"})
 """Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
 
+KEPT_AT_MOST = 256
+
 Names = tuple[tuple[str, str], ...]
 
 
@@ -34,28 +36,54 @@ class Expressions:
         self.nodes = nodes
         self._program = program
         self._worked_out: tuple[Hashable, Any] = (None, None)
+        self._kept: dict[Hashable, dict[str, Any]] = {}
 
     @cached_property
-    def evaluators(self) -> dict[str, Evaluator]:
-        return {argument: evaluator(node, self._program.tables) for argument, node in self.nodes.items()}
+    def _computed(self) -> dict[str, Evaluator]:
+        """Of the arguments that are more than a fact's value."""
+        nodes = ((argument, node) for argument, node in self.nodes.items() if node[0] != "name")
+        return {argument: evaluator(node, self._program.tables) for argument, node in nodes}
+
+    @cached_property
+    def _looked_up(self) -> list[tuple[str, str, str]]:
+        return [(argument, *node[1:]) for argument, node in self.nodes.items() if node[0] == "name"]
+
+    @cached_property
+    def _decisive(self) -> Callable[[Keys], Hashable]:
+        """Gets what the computed arguments look at."""
+        computed = (node for argument, node in self.nodes.items() if argument in self._computed)
+        return gatherer(dict.fromkeys(name for node in computed for name in names_in(node)))
 
     @cached_property
     def inputs(self) -> Names:
         return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
 
     @cached_property
-    def gather(self) -> Callable[[Any], Hashable]:
-        """Gets the values of `inputs` from the spaces of a state."""
-        return gatherer(self.inputs, self._program)
+    def gather(self) -> Callable[[Keys], Hashable]:
+        """Gets what `inputs` are compared by."""
+        return gatherer(self.inputs)
 
     def arguments(self, state: State, inputs: Hashable) -> Any:
         """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
         if self._worked_out[0] != inputs:
-            values = {name: run(state) for name, run in self.evaluators.items()}
+            values = dict.fromkeys(self.nodes)
+            values.update(self._values(state))
+            for argument, space, name in self._looked_up:
+                values[argument] = state.get(space, name)
             unknown = [v for v in values.values() if type(v) is Unknown]
             names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
             self._worked_out = (inputs, Unknown(names) if unknown else values)
         return self._worked_out[1]
+
+    def _values(self, state: State) -> dict[str, Any]:
+        """The computed arguments: launches differ in few of the facts that these look at."""
+        key = self._decisive(state.keys)
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= KEPT_AT_MOST:
+                self._kept.clear()
+            found = self._kept[key] = {name: run(state) for name, run in self._computed.items()}
+        return found
 
 
 class Figure:
@@ -80,17 +108,15 @@ class Figure:
 
     def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown."""
-        return self._expressions.arguments(state, self._expressions.gather(state.spaces))
+        return self._expressions.arguments(state, self._expressions.gather(state.keys))
 
     def __call__(self, state: State) -> Any:
-        inputs = self._expressions.gather(state.spaces)
+        inputs = self._expressions.gather(state.keys)
         try:
             return self._values[inputs]
         except KeyError:
             value = self._values[inputs] = self._value(state, inputs)
             return value
-        except TypeError:  # a list among the values
-            return self._value(state, inputs)
 
     def _value(self, state: State, inputs: Hashable) -> Any:
         arguments = self._expressions.arguments(state, inputs)
@@ -135,34 +161,49 @@ NAMES: dict[str, str] = {
     "gpus_used": "layout",
 }
 """Figure -> the formula whose arguments it takes."""
+FORMULAS = tuple(dict.fromkeys(NAMES.values()))
 
 
 _expressions: dict[int, tuple[Program, dict[str, Expressions]]] = {}
-_kept: dict[tuple[Any, ...], tuple[Any, dict[str, Figure]]] = {}
-KEPT_AT_MOST = 256
+_figures: dict[tuple[Any, ...], Figures] = {}
 
 
-def estimates_for(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
+class Figures(dict[str, Figure]):
+    """The figures of one model, machine and release by name, each made when it is first asked for."""
+
+    def __init__(self, index: Index, program: Program, facts: Facts) -> None:
+        super().__init__()
+        self._about = (index, program, facts)
+        self._formulas: dict[str, Any] = {}
+
+    def __missing__(self, name: str) -> Figure:
+        index, program, facts = self._about
+        kind = NAMES[name]
+        if kind not in self._formulas:
+            self._formulas[kind] = _Memory(facts) if kind == "memory" else _Layout(index, program, facts)
+        figure = self[name] = Figure(name, _expressions_of(program)[kind], self._formulas[kind])
+        return figure
+
+
+def estimates_for(index: Index, program: Program, facts: Facts) -> Figures:
     """The figures of one model, machine and release, kept while the same ones are asked for again.
 
     Nothing is computed before a rule asks.
     """
-    bound_to = (index, program, facts.model, facts.hardware)
-    key = (*map(id, bound_to), *sorted(facts.request.items()))
-    if key not in _kept:
-        if len(_kept) >= KEPT_AT_MOST:
-            _kept.clear()
-        _kept[key] = (bound_to, _made(index, program, facts))  # the key's objects live as long as their ids are used
-    return _kept[key][1]
+    key = (id(index), id(program), id(facts.model), id(facts.hardware), *sorted(facts.request.items()))
+    found = _figures.get(key)
+    if found is None:
+        if len(_figures) >= KEPT_AT_MOST:
+            _figures.clear()
+        found = _figures[key] = Figures(index, program, facts)  # keeps all these, so that their ids stay their own
+    return found
 
 
-def _made(index: Index, program: Program, facts: Facts) -> dict[str, Figure]:
-    formulas = {"memory": _Memory(facts), "layout": _Layout(index, program, facts)}
+def _expressions_of(program: Program) -> dict[str, Expressions]:
     if id(program) not in _expressions:
-        made = {f: Expressions(program.arguments.get(f, {}), program) for f in formulas}
+        made = {f: Expressions(program.arguments.get(f, {}), program) for f in FORMULAS}
         _expressions[id(program)] = (program, made)  # the program is kept, so that its id stays its own
-    expressions = _expressions[id(program)][1]
-    return {name: Figure(name, expressions[f], formulas[f]) for name, f in NAMES.items()}
+    return _expressions[id(program)][1]
 
 
 class _Memory:

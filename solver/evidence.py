@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -139,46 +140,86 @@ def differences(
     )
 
 
+class Shelf:
+    """The records of one architecture on one kind of machine, those of the nearest releases first."""
+
+    def __init__(self, part: Part, machine: str | None, order: Mapping[str, int], release: str) -> None:
+        here = order.get(release, 0)
+        self.part, self._machine = part, machine
+        self._nearest = sorted(part.records, key=lambda r: (abs(order.get(r.release, 0) - here), r.id))
+        self.same_kind = [r for r in self._nearest if machine is None or r.machine == machine]
+        self._compared: dict[tuple[str | None, str], tuple[Scope, tuple[Ran, ...]]] = {}
+
+    @cached_property
+    def _makers(self) -> dict[str, list[tuple[Any, int]]]:
+        found: dict[str, list[tuple[Any, int]]] = {}
+        for place, ran in enumerate(self.same_kind):
+            for name, value in ran.choices.items():
+                found.setdefault(name, []).append((value, 1 << place))
+        return found
+
+    @cached_property
+    def _of_model(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for place, ran in enumerate(self.same_kind):
+            found[ran.model] = found.get(ran.model, 0) | 1 << place
+        return found
+
+    def makers(self, name: str, value: Any) -> int:
+        """The records of this kind of machine that make a choice, as a bit mask."""
+        return sum([bit for made, bit in self._makers.get(name, ()) if made == value])
+
+    def first(self, mask: int, model: str | None) -> Ran | None:
+        """The first of the records whose bit is set, those of a model before others."""
+        mask = mask & self._of_model.get(model or "", 0) or mask
+        return self.same_kind[(mask & -mask).bit_length() - 1] if mask else None
+
+    def compared(self, choices: Mapping[str, Any], model: str | None) -> tuple[Scope, tuple[Ran, ...]]:
+        """The records that a launch is held against: of servers that do its job if there are any."""
+        key = (model, repr([choices.get(name) for name in self.part.jobs]))
+        if key not in self._compared:
+            doing = {r.id for r in same_job(self.part, choices)}
+            records = [r for r in self._nearest if r.id in doing or not doing]
+            self._compared[key] = in_scope(records, model, self._machine)
+        return self._compared[key]
+
+
 def support_of(context: Context, result: Result) -> Support | None:
     """What is on record about a checked launch. None while the model's architecture is not known."""
     architecture = context.facts.model.get("architecture")
     if not isinstance(architecture, str):
         return None
-    part = context.index.evidence(architecture)
     program, facts = context.resolver.program, context.facts
-    choices, amounts = split(facts.given, facts.env, program.flags, program.env, part)
-    effective = {name: value.value for name, value in result.resolved.items()}
     machine = machine_of(facts.hardware)
-    scope, records = in_scope(same_job(part, choices) or part.records, facts.model.get("id"), machine)
-    order = context.index.release_order
-    here = order.get(context.release, 0)
-
-    def far(ran: Ran) -> int:
-        return abs(order.get(ran.release, 0) - here)
-
-    def distance(ran: Ran) -> tuple[int, int, int, str]:
-        return (
-            _count(choices, ran.choices, effective),
-            _count(amounts, ran.amounts, effective),
-            far(ran),
-            ran.id,
-        )
-
-    near = min(records, key=distance, default=None)
-    same_kind = [r for r in part.records if machine is None or r.machine == machine]
-    same_kind.sort(key=lambda r: (r.model != facts.model.get("id"), far(r), r.id))
-    makers = {n: _makers(n, v, same_kind) for n, v in choices.items()}
+    model = facts.model.get("id")
+    shelf = context.index.shelf(architecture, machine, context.release)
+    choices, amounts = split(facts.given, facts.env, program.flags, program.env, shelf.part)
+    effective = {name: value.value for name, value in result.resolved.items()}
+    scope, records = shelf.compared(choices, model)
+    near = _least(_least(records, choices, "choices", effective), amounts, "amounts", effective)
+    makers = {n: shelf.makers(n, v) for n, v in choices.items()}
     occurring = [n for n in choices if makers[n]]
     return Support(
         architecture=architecture,
         machine=machine,
         scope=scope,
         records=len(records),
-        nearest=_nearest(near, choices, amounts, effective) if near else None,
+        nearest=_nearest(near[0], choices, amounts, effective) if near else None,
         choices=choices,
-        unseen=tuple(n for n in choices if not makers[n]) if same_kind else (),
-        pairs=tuple((a, b, _first(same_kind, makers[a] & makers[b])) for a, b in combinations(occurring, 2)),
+        unseen=tuple(n for n in choices if not makers[n]) if shelf.same_kind else (),
+        pairs=tuple((a, b, shelf.first(makers[a] & makers[b], model)) for a, b in combinations(occurring, 2)),
     )
+
+
+def _least(
+    records: Sequence[Ran], here: Mapping[str, Any], part: Literal["choices", "amounts"], effective: Mapping[str, Any]
+) -> Sequence[Ran]:
+    """Those with the fewest differences, in their order."""
+    if len(records) < 2:
+        return records
+    counts = [_count(here, getattr(ran, part), effective) for ran in records]
+    least = min(counts)
+    return [ran for ran, count in zip(records, counts, strict=True) if count == least]
 
 
 def _nearest(ran: Ran, choices: Mapping[str, Any], amounts: Mapping[str, Any], effective: Mapping[str, Any]) -> Nearest:
@@ -195,17 +236,3 @@ def _count(here: Mapping[str, Any], there: Mapping[str, Any], effective: Mapping
         if name not in here and effective.get(name) != value:
             found += 1
     return found
-
-
-def _makers(name: str, value: Any, records: Iterable[Ran]) -> int:
-    """The records that make a choice, as a bit mask."""
-    found = 0
-    for place, ran in enumerate(records):
-        if ran.choices.get(name) == value:
-            found |= 1 << place
-    return found
-
-
-def _first(records: Sequence[Ran], mask: int) -> Ran | None:
-    """The first of the records whose bit is set."""
-    return records[(mask & -mask).bit_length() - 1] if mask else None

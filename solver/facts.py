@@ -64,30 +64,52 @@ def env_text(value: Any) -> str:
 
 MISSING = object()
 """What stands for a fact without a value where values are compared."""
+KEPT_AT_MOST = 1024
 
 
-def gatherer(names: Iterable[tuple[str, str]], program: Program) -> Callable[[dict[str, dict[str, Any]]], Hashable]:
-    """A function from the spaces of a state to the values of some facts with their types, all in one go.
+class Keys(dict[str, Hashable]):
+    """Dotted name of a fact -> what its value is compared by (see `key_of`)."""
 
-    Types are part of it, since 1, 1.0 and true are equal. It cannot be hashed where a value is a list.
-    """
-    pairs = tuple(names)
-    flags = [name for space, name in pairs if space == "flag" and name in program.flags]
-    rest = [(space, name) for space, name in pairs if space != "flag" or name not in program.flags]
-    of_flags: Any = itemgetter(*flags, *flags[-1:]) if flags else None  # of two at least, so that it gives a tuple
+    def __missing__(self, name: str) -> Hashable:
+        return MISSING
 
-    def gather(spaces: dict[str, dict[str, Any]]) -> Hashable:
-        found = of_flags(spaces["flag"]) if flags else ()
-        values = (*found, *[spaces[space].get(name, MISSING) for space, name in rest])
-        return (values, *map(type, values))
 
-    return gather
+def key_of(value: Any) -> Hashable:
+    """What a value is compared by. Every value has a key, and equal ones of other types (1, 1.0, true) other keys."""
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value  # type: ignore[no-any-return]
+    return (kind, value) if kind is float or kind is bool else (kind, repr(value))
+
+
+def keys_of(space: str, values: Mapping[str, Any]) -> dict[str, Hashable]:
+    """The keys of a namespace by dotted name."""
+    return {f"{space}.{name}": key_of(value) for name, value in values.items()}
+
+
+_trait_keys: dict[int, tuple[Mapping[str, Any], dict[str, Hashable]]] = {}
+
+
+def keys_of_traits(space: str, traits: Mapping[str, Any]) -> dict[str, Hashable]:
+    """The keys of a model's or machine's traits; launches of a batch share the mapping, and then its keys."""
+    kept = _trait_keys.get(id(traits))
+    if kept is None or kept[0] is not traits:
+        if len(_trait_keys) >= KEPT_AT_MOST:
+            _trait_keys.clear()
+        kept = _trait_keys[id(traits)] = (traits, keys_of(space, traits))
+    return kept[1]
+
+
+def gatherer(names: Iterable[tuple[str, str]]) -> Callable[[Keys], Hashable]:
+    """A function that gets the keys of some facts in one go."""
+    dotted = [f"{space}.{name}" for space, name in names]
+    return itemgetter(*dotted) if dotted else lambda keys: ()
 
 
 class State:
     """The values at one point of the engine's resolution; what rules read and write."""
 
-    __slots__ = ("domains", "estimates", "origins", "spaces")
+    __slots__ = ("_changed", "_keys", "_program", "domains", "estimates", "origins", "spaces")
 
     def __init__(self, program: Program, facts: Facts, estimates: Mapping[str, Any]) -> None:
         flags = {**program.unset_flags, **facts.given}
@@ -109,6 +131,32 @@ class State:
         self.origins.update({("env", name): "given" for name in facts.env})
         self.domains = facts.domains
         self.estimates = estimates
+        self._program = program
+        self._changed = [*self.origins, *(("flag", name) for name in facts.doubtful)]
+        self._keys: Keys | None = None
+
+    @property
+    def keys(self) -> Keys:
+        """What the values are compared by now; most runs of a single launch never ask."""
+        if self._keys is None:
+            spaces = self.spaces
+            keys = self._keys = Keys(self._program.unset_keys)
+            for space in ("model", "hardware"):
+                keys.update(keys_of_traits(space, spaces[space]))
+            for space in ("given", "software", "request"):
+                keys.update(keys_of(space, spaces[space]))
+            for space, name in self._changed:
+                keys[f"{space}.{name}"] = key_of(spaces[space].get(name))
+        return self._keys
+
+    def write(self, fact: tuple[str, str], value: Any) -> None:
+        """Give a flag or variable another value."""
+        space, name = fact
+        self.spaces[space][name] = value
+        if self._keys is None:
+            self._changed.append(fact)
+        else:
+            self._keys[f"{space}.{name}"] = key_of(value)
 
     def get(self, space: str, name: str) -> Any:
         """The value of a dotted name now; traits nobody stated are Unknown, anything else absent is null."""

@@ -108,6 +108,7 @@ class Sizes(msgspec.Struct, frozen=True):
     state_pool: float
     tokens: int
     slots: int
+    cell: float  # bytes of KV cache a token
 
 
 def fits(model: Values, hardware: Values, settings: Settings) -> Memory:
@@ -127,7 +128,8 @@ def fits(model: Values, hardware: Values, settings: Settings) -> Memory:
     cell = pool_cell(model, settings)
     tokens = max(0, int(rest * GIB / cell)) if cell else 0
     draft = draft_gib_per_gpu(model, settings.tp, tokens, settings.kv_dtype) if settings.drafts else 0.0
-    return verdict(model, settings, Sizes(have, static, weights, draft, max(rest, 0.0), state_pool, tokens, slots))
+    sizes = Sizes(have, static, weights, draft, max(rest, 0.0), state_pool, tokens, slots, cell)
+    return verdict(model, settings, sizes)
 
 
 def fitting_tp(model: Values, hardware: Values, settings: Settings) -> int | None:
@@ -191,9 +193,8 @@ def pool_cell(model: Values, settings: Settings) -> float:
 
 
 def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
-    split, cell = settings.attention_tp, pool_cell(model, settings)
     per_request = state_bytes_per_request(
-        model, split, settings.slots_per_request, settings.draft_tokens, settings.ssm_dtype, settings.pp
+        model, settings.attention_tp, settings.slots_per_request, settings.draft_tokens, settings.ssm_dtype, settings.pp
     )
     wanted = settings.max_running_requests * per_request / GIB
     by_state = sizes.slots // settings.slots_per_request if per_request else None
@@ -202,7 +203,7 @@ def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
         fits=(short := shortage(settings, sizes, by_state)) is None,
         short=short,
         have_gib=round(sizes.have, 2),
-        need_gib=round(sizes.weights + sizes.draft + wanted + cell * settings.context / GIB, 2),
+        need_gib=round(sizes.weights + sizes.draft + wanted + sizes.cell * settings.context / GIB, 2),
         static_gib=round(sizes.static, 2),
         reserve_gib=round(sizes.have - sizes.static, 2),
         weights_gib=round(sizes.weights, 2),

@@ -13,8 +13,10 @@ from solver.known import Known
 from solver.records import FormatWords, Release, TraitForm, Traits
 
 if TYPE_CHECKING:
-    from solver.evidence import Part, Ran
+    from solver.evidence import Part, Ran, Shelf
     from solver.signatures import Logs
+
+SHELVES_KEPT = 1024
 
 
 class Records(Mapping[str, Traits]):
@@ -44,6 +46,7 @@ class Index:
     def __init__(self, read: Callable[[str], bytes]) -> None:
         self._read = read
         self._parts: dict[str, Any] = {}
+        self._shelves: dict[tuple[str | None, ...], Shelf] = {}
 
     def _part(self, name: str, kind: Any) -> Any:
         if name not in self._parts:
@@ -112,6 +115,17 @@ class Index:
             return Part((), (), (), {}, ())
         found: Part = self._part(f"evidence-{architecture}", Part)
         return found
+
+    def shelf(self, architecture: str, machine: str | None, release: str) -> Shelf:
+        """The launches on record for an architecture on one kind of machine, kept for the next that asks."""
+        key = (architecture, machine, release)
+        if key not in self._shelves:
+            from solver.evidence import Shelf
+
+            if len(self._shelves) >= SHELVES_KEPT:
+                self._shelves.clear()
+            self._shelves[key] = Shelf(self.evidence(architecture), machine, self.release_order, release)
+        return self._shelves[key]
 
     def record(self, ident: str) -> Ran | None:
         """One launch on record by its id, whatever its architecture."""

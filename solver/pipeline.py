@@ -79,48 +79,59 @@ class _Run:
         self.state.spaces["let"] = decision.lets
         for names, values in decision.writes:
             reported = False
-            for space, name, value in values:
-                reported |= self._assign(rule, space, name, value, names)
+            for key, value in values:
+                reported |= self._assign(rule, key, value, names)
             if reported:
-                self._fire(ready, names)
+                self._fire(ready, decision, names)
         if decision.violated:
-            self._fire(ready, decision.names)
+            self._fire(ready, decision, decision.names)
             for name in () if decision.names else rule.leaves_open:
-                self._set(("flag", name), Unknown((RULE + rule.id,)))
+                self._set(("flag", name), self.state.spaces["flag"].get(name), Unknown((RULE + rule.id,)))
 
-    def _set(self, key: tuple[str, str], value: Any) -> None:
-        space, name = key
-        self.state.spaces[space][name] = value
-        self.watch.changed(key, value)
+    def _set(self, key: tuple[str, str], before: Any, after: Any) -> None:
+        self.state.write(key, after)
+        self.watch.changed(key, before, after)
 
-    def _assign(self, rule: CompiledRule, space: str, name: str, value: Any, names: tuple[str, ...]) -> bool:
+    def _assign(self, rule: CompiledRule, key: tuple[str, str], value: Any, names: tuple[str, ...]) -> bool:
         """Write one value; true when the rule wants a finding for it."""
+        space, name = key
         before = self.state.spaces[space].get(name)
         after = merge([before, value], names) if names else value
         self.writes.append(Write(rule.id, space, name, before, after))
-        same = before == after and type(before) is type(after)
-        if same and before is not None:
-            return False
-        key = (space, name)
         origins = self.state.origins
+        if before == after and type(before) is type(after):
+            if before is None:
+                origins.setdefault(key, rule.id)
+            return False
         origin = origins.get(key)
-        if not same:
-            self._set(key, after)
-        if not same or origin is None:
-            origins[key] = rule.id
-        return not same and rule.severity is not None and (rule.report == "change" or origin == "given")
+        self._set(key, before, after)
+        origins[key] = rule.id
+        return rule.severity is not None and (rule.report == "change" or origin == "given")
 
-    def _fire(self, ready: Ready, names: tuple[str, ...]) -> None:
+    def _fire(self, ready: Ready, decision: Decision, names: tuple[str, ...]) -> None:
         state = self.state
-        because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
-        values = {fact.name: fact.value for fact in because}
-        for name, value in state.spaces["let"].items():
-            values[f"let.{name}"] = plain(value)
-        for branch in ready.rule.branches:
-            for item in branch.sets:
-                values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
-                values[f"given.{item.name}"] = state.get("given", item.name)
-        self.fired.append(Fired(ready.rule, names, because, values, state.spaces["let"]))
+        if not self.resolver.more_follow or ready.inputs is None or (names and ready.rule.branches):
+            self.fired.append(_fired(ready, state, names))
+            return
+        origins = tuple([state.origin(space, name) for space, name in ready.mentioned])
+        key = (id(decision), origins, ready.targets(state.keys))
+        kept = ready.fired.get(key)
+        if kept is None or kept[0] is not decision:
+            kept = ready.fired[key] = (decision, _fired(ready, state, names))
+        self.fired.append(kept[1])
+
+
+def _fired(ready: Ready, state: State, names: tuple[str, ...]) -> Fired:
+    because = tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+    lets = state.spaces["let"]
+    values = {fact.name: fact.value for fact in because}
+    for name, value in lets.items():
+        values[f"let.{name}"] = plain(value)
+    for branch in ready.rule.branches:
+        for item in branch.sets:
+            values[f"{item.space}.{item.name}"] = plain(state.get(item.space, item.name))
+            values[f"given.{item.name}"] = state.get("given", item.name)
+    return Fired(ready.rule, names, because, values, lets)
 
 
 def plain(value: Any) -> Any:

@@ -1,26 +1,26 @@
 """A program's rules -> which of them can do anything while a fact has a value: the others need no look at all.
 
 A rule acts only if all its conditions hold, and most conditions look at one fact. Each of those is evaluated once per
-value that the fact takes; the answers are kept as bit masks (bit i: rule i of the program is ruled out).
+value that the fact takes. A run counts, for each rule, the facts that rule it out; it looks at those with none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State
+from solver.conditions import Evaluator, evaluator
+from solver.facts import Facts, State, key_of
 from solver.screening import Only, Test, bits, is_false, screening_of
 
 Name = tuple[str, str]
 """Namespace and name of a fact."""
 KEPT_AT_MOST = 1024
-FEW = 4
-"""So many rules are looked at sooner than found to be ruled out by another fact."""
+ORDER: Literal["little"] = "little"
+"""Of the bytes of a number that stands for all rules: the first rule's comes first."""
 
 
 class Screen:
@@ -28,8 +28,10 @@ class Screen:
 
     def __init__(self, program: Program) -> None:
         screening = program.screening or screening_of(program)
-        self._tables = program.tables
-        self._can_act = (1 << len(program.rules)) - 1 & ~bits(screening.never)
+        self._program = program
+        self._rules = len(program.rules)
+        self._blockers = int.from_bytes(screening.blockers, ORDER)
+        self._asleep = int.from_bytes(screening.asleep, ORDER)
         self._tests: dict[Name, list[Test]] = {}
         self._of_traits: dict[str, list[Test]] = {}
         for test in screening.tests:
@@ -38,54 +40,99 @@ class Screen:
             else:
                 self._tests.setdefault((test.space, test.name), []).append(test)
         self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
-        self._masks: dict[Name, dict[Any, int]] = {name: {} for name in self._tests}
-        self._unset = {(space, name): int.from_bytes(mask, "little") for space, name, mask in screening.unset}
-        self.wakes = {(space, name): bits(places) for space, name, places in screening.wakes}
-        self._asleep = reduce(or_, self.wakes.values(), 0)
+        self._masks: dict[Name, dict[Hashable, int]] = {name: {} for name in self._tests}
+        self._numbers: dict[int, int] = {}
+        self._woken: dict[Name, int] = {}
+        self._added: dict[Name, dict[Hashable, int]] = {}
+        self.wakes = {(space, name): places for space, name, places in screening.wakes}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
+        self._steps: dict[Name, dict[tuple[Hashable, Hashable], Step]] = {name: {} for name in self._tests}
 
     def start(self, facts: Facts, state: State) -> Watch:
         """What can act on the values that a run starts from."""
-        ruled_out = self._unset.copy()
-        asleep = self._asleep
-        spaces = state.spaces
+        blockers = self._blockers + self._by_traits(facts.model, "model", state)
+        blockers += self._by_traits(facts.hardware, "hardware", state)
+        for fact in self._others:
+            blockers += self.number(self.mask(fact, state.get(*fact)))
+        changed: set[Name] = set()
+        woken = 0
         flags = (*facts.given, *facts.doubtful)
         for space, stated in (("flag", flags), ("given", facts.given), ("env", facts.env)):
-            values = spaces[space]
+            values = state.spaces[space]
             for name in stated:
                 fact = (space, name)
-                asleep &= ~self.wakes.get(fact, 0)
-                if fact in ruled_out:
-                    ruled_out[fact] = self.mask(fact, values.get(name))
-        by_traits = self._by_traits(facts.model, "model", state) | self._by_traits(facts.hardware, "hardware", state)
-        for fact in self._others:
-            by_traits |= self.mask(fact, state.get(*fact))
-        return Watch(self, ruled_out, self._can_act & ~by_traits, asleep)
+                changed.add(fact)
+                if fact in self.wakes:
+                    woken |= self._waking(fact)
+                if fact in self._tests:
+                    blockers += self._more(fact, values.get(name))
+        asleep = self._asleep & ~woken
+        as_bytes = (blockers + asleep).to_bytes(self._rules, ORDER)
+        return Watch(self, bytearray(as_bytes), bytearray(asleep.to_bytes(self._rules, ORDER)), changed)
+
+    def _waking(self, fact: Name) -> int:
+        """The rules that a flag or variable wakes, as `number`."""
+        if fact not in self._woken:
+            self._woken[fact] = self.number(bits(self.wakes[fact]))
+        return self._woken[fact]
+
+    def _more(self, fact: Name, value: Any) -> int:
+        """What a stated value adds to the blockers that there are while nothing is given."""
+        known = self._added.setdefault(fact, {})
+        key = key_of(value)
+        if key not in known:
+            known[key] = self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
+        return known[key]
+
+    def unset(self, name: Name) -> Any:
+        """The value of a flag or variable while nothing is given."""
+        space, key = name
+        known = {"flag": self._program.unset_flags, "env": self._program.unset_env}.get(space)
+        return known.get(key) if known is not None else None
+
+    def step(self, name: Name, before: Any, after: Any) -> Step | None:
+        """What another value of a fact changes; None where no condition looks at that fact alone."""
+        steps = self._steps.get(name)
+        if steps is None:
+            return None
+        key = (key_of(before), key_of(after))
+        found = steps.get(key)
+        if found is None:
+            old, new = self.mask(name, before), self.mask(name, after)
+            found = steps[key] = Step(places_of(old & ~new), places_of(new & ~old))
+        return found
 
     def _by_traits(self, traits: Mapping[str, Any], space: str, state: State) -> int:
-        """The rules that a model or machine rules out; launches of a batch share the mappings of their traits."""
+        """What a model or machine rules out, as `number`; launches of a batch share the mappings of their traits."""
         kept = self._kept.get(id(traits))
         if kept is None or kept[0] is not traits:
             if len(self._kept) >= KEPT_AT_MOST:
                 self._kept.clear()
             masks = [self.mask(name, state.get(*name)) for name in self._tests if name[0] == space]
             masks += [mask for test, mask in self._made(self._of_traits.get(space, [])) if is_false(test(state))]
-            kept = self._kept[id(traits)] = (traits, reduce(or_, masks, 0))
+            kept = self._kept[id(traits)] = (traits, self.number(reduce(or_, masks, 0)))
         return kept[1]
 
     def mask(self, name: Name, value: Any) -> int:
-        """The rules that cannot act while a fact has a value."""
+        """The rules that cannot act while a fact has a value (bit i: the i-th of the program)."""
         known = self._masks.get(name)
         if known is None:
             return 0
-        key = (Unknown, value.names, value.values) if type(value) is Unknown else value
-        try:
-            found = known.get(key)
-        except TypeError:  # a list or a mapping
-            return self._evaluated(name, value)
+        key = key_of(value)
+        found = known.get(key)
         if found is None:
             found = known[key] = self._evaluated(name, value)
+        return found
+
+    def number(self, mask: int) -> int:
+        """A bit mask as a number whose bytes are 0 and 1: such numbers can be added up."""
+        found = self._numbers.get(mask)
+        if found is None:
+            ones = bytearray(self._rules)
+            for place in places_of(mask):
+                ones[place] = 1
+            found = self._numbers[mask] = int.from_bytes(ones, ORDER)
         return found
 
     def _evaluated(self, name: Name, value: Any) -> int:
@@ -99,37 +146,58 @@ class Screen:
         return found
 
     def _made(self, tests: list[Test]) -> list[tuple[Evaluator, int]]:
-        return [(evaluator(test.node, self._tables), bits(test.rules)) for test in tests]
+        return [(evaluator(test.node, self._program.tables), bits(test.rules)) for test in tests]
+
+
+class Step(NamedTuple):
+    """Places of the rules that a fact's new value frees, and of those that it rules out."""
+
+    freed: tuple[int, ...]
+    blocked: tuple[int, ...]
+
+
+def places_of(mask: int) -> tuple[int, ...]:
+    """The places of a bit mask's ones."""
+    found = []
+    while mask:
+        found.append((mask & -mask).bit_length() - 1)
+        mask &= mask - 1
+    return tuple(found)
 
 
 class Watch:
-    """The places of the rules to look at in one run, in order, while flags and variables change."""
+    """The places of the rules to look at in one run, in order, while flags and variables change.
 
-    __slots__ = ("_alive", "_asleep", "_place", "_possible", "_ruled_out", "_screen")
+    `blockers`: a byte a rule, how many facts rule it out; `asleep`: 1 where none of its flags or variables has changed
+    yet, which is one of its blockers. `changed`: facts that are not, or were not, as they are when nothing is given.
+    """
 
-    def __init__(self, screen: Screen, ruled_out: dict[Name, int], possible: int, asleep: int) -> None:
-        self._screen = screen
-        self._ruled_out = ruled_out
-        self._possible = possible
-        self._asleep = asleep
-        self._alive = possible & ~asleep & ~reduce(or_, ruled_out.values(), 0)
-        self._place = 0
+    __slots__ = ("_asleep", "_blockers", "_changed", "_screen")
+
+    def __init__(self, screen: Screen, blockers: bytearray, asleep: bytearray, changed: set[Name]) -> None:
+        self._screen, self._blockers, self._asleep, self._changed = screen, blockers, asleep, changed
 
     def __iter__(self) -> Iterator[int]:
-        while rest := self._alive >> self._place:
-            self._place += (rest & -rest).bit_length()
-            yield self._place - 1
+        find = self._blockers.find
+        place = find(0)
+        while place >= 0:
+            yield place
+            place = find(0, place + 1)
 
-    def changed(self, name: Name, value: Any) -> None:
+    def changed(self, name: Name, before: Any, after: Any) -> None:
         """A flag or variable has another value now."""
-        freed = self._asleep & self._screen.wakes.get(name, 0)
-        self._asleep &= ~freed
-        after = 0
-        before = self._ruled_out.get(name)
-        if before is not None:
-            after = self._ruled_out[name] = self._screen.mask(name, value)
-            freed |= before & ~after & ~self._asleep
-        freed &= self._possible
-        if freed >> self._place and freed.bit_count() > FEW:  # the rules before this place have had their turn
-            freed &= ~reduce(or_, self._ruled_out.values())
-        self._alive = self._alive & ~after | freed
+        screen, blockers = self._screen, self._blockers
+        if name not in self._changed:
+            self._changed.add(name)
+            asleep = self._asleep
+            for place in screen.wakes.get(name, ()):
+                if asleep[place]:
+                    asleep[place] = 0
+                    blockers[place] -= 1
+        step = screen.step(name, before, after)
+        if step is not None:
+            freed, blocked = step
+            for place in freed:
+                blockers[place] -= 1
+            for place in blocked:
+                blockers[place] += 1

@@ -32,15 +32,15 @@ class Test(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Screening(msgspec.Struct, frozen=True, array_like=True):
-    """`unset`: namespace, name and what is ruled out while nothing is given (bits, little-endian); `never`: always.
+    """`blockers`: a byte a rule, how many facts rule it out while nothing is given.
 
-    `wakes`: rules that do nothing on any model and machine until one of their flags or variables is not as it is when
-    nothing is given, by those flags and variables.
+    `asleep`: a byte a rule, 1 where it does nothing on any model and machine until one of its flags or variables is not
+    as it is when nothing is given; `wakes`: those flags and variables, and the places of their rules.
     """
 
     tests: tuple[Test, ...]
-    unset: tuple[tuple[str, str, bytes], ...]
-    never: tuple[int, ...]
+    blockers: bytes
+    asleep: bytes
     wakes: tuple[tuple[str, str, tuple[int, ...]], ...]
 
 
@@ -59,7 +59,12 @@ def screening_of(program: "Program") -> Screening:
                 kept = found.setdefault(msgspec.msgpack.encode(node), (names[0][0], name, node, {}))
                 kept[3][place] = None
     tests = tuple(Test(space, name, node, tuple(rules)) for space, name, node, rules in found.values())
-    return Screening(tests, tuple(_unset(program, tests)), tuple(dict.fromkeys(never)), tuple(_wakes(program)))
+    wakes = tuple(_wakes(program))
+    asleep = bytearray(len(program.rules))
+    for *_, places in wakes:
+        for place in places:
+            asleep[place] = 1
+    return Screening(tests, _blockers(program, tests, never), bytes(asleep), wakes)
 
 
 def _wakes(program: "Program") -> list[tuple[str, str, tuple[int, ...]]]:
@@ -93,15 +98,19 @@ def names_of(rule: "CompiledRule") -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys(name for node in nodes for name in names_in(node) if name[0] != "let"))
 
 
-def _unset(program: "Program", tests: tuple[Test, ...]) -> list[tuple[str, str, bytes]]:
+def _blockers(program: "Program", tests: tuple[Test, ...], never: list[int]) -> bytes:
     values = _Unset(program).values
-    masks: dict[tuple[str, str], int] = {}
+    ruled_out: dict[tuple[str, str], set[int]] = {("", ""): set(never)}
     for test in tests:
         if test.space in values and test.name is not None:
             state = Only(values[test.space].get(test.name))
-            ruled_out = bits(test.rules) if is_false(evaluator(test.node, program.tables)(state)) else 0
-            masks[test.space, test.name] = masks.get((test.space, test.name), 0) | ruled_out
-    return [(*name, mask.to_bytes(len(program.rules) // 8 + 1, "little")) for name, mask in masks.items()]
+            if is_false(evaluator(test.node, program.tables)(state)):
+                ruled_out.setdefault((test.space, test.name), set()).update(test.rules)
+    found = bytearray(len(program.rules))
+    for places in ruled_out.values():
+        for place in places:
+            found[place] += 1
+    return bytes(found)
 
 
 def bits(places: tuple[int, ...]) -> int:

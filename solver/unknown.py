@@ -38,6 +38,8 @@ def place_unknown(index: Index, program: Program, reading: Reading) -> Reading:
                 problem = _meant(index, program, problem, given)
             case "invalid-choice":
                 problem = _placed_value(index, problem)
+            case "deprecated-spelling":
+                problem = _advised(program, problem, given)
         problems.append(problem)
     return msgspec.structs.replace(reading, given=given, problems=tuple(problems))
 
@@ -84,6 +86,38 @@ def _instead(index: Index, program: Program, name: str) -> str:
         if said in program.env or (form and _is_taken(form, value or None)):
             return f"{NONE}; its opposite is {said}" if _is_opposite(name, head) else said
     return NONE
+
+
+def _advised(program: Program, problem: Problem, given: Mapping[str, Any]) -> Problem:
+    """A spelling on its way out: the same request in the spellings that the release advises, where that can be told.
+
+    Advice is a flag that takes the same value (`--x`), or one with its value (`--x=1`), which may move there from
+    another flag (`--x <other>`); braces stand for several flags.
+    """
+    form = program.flags[problem.flag or ""]
+    stored = given.get(program.options.owners.get(options.dest_of(form), ""))
+    if form.deprecated == "nothing":
+        return _new(problem, problem.kind, {**problem.detail, "remove": True})
+    write: dict[str, Any] = {}
+    for advice in _without_braces(form.deprecated or ""):
+        head, _, text = advice.replace(" ", "=", 1).partition("=")
+        flag_id = program.options.spellings.get(head, "")
+        now = program.flags.get(flag_id)
+        if now is None:
+            return problem
+        other = program.options.spellings.get(f"--{text[1:-1]}", "") if text.startswith("<") else ""
+        value = given.get(other) if other else _moved_value(now, [text]) if text else stored
+        if value is None or not _is_taken(now, value) or (now.type == "flag") is not (type(value) is bool):
+            return problem
+        write |= {other: None, flag_id: value} if other else {flag_id: value}
+    return _new(problem, problem.kind, {**problem.detail, "write": write})
+
+
+def _without_braces(advice: str) -> list[str]:
+    """`--a-{b,c}=1` as `--a-b=1` and `--a-c=1`."""
+    head, brace, rest = advice.partition("{")
+    inside, _, tail = rest.partition("}")
+    return [f"{head}{part}{tail}" for part in inside.split(",")] if brace else [advice]
 
 
 def _form_of(program: Program, name: str) -> FlagForm | None:

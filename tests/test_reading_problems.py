@@ -187,6 +187,40 @@ def test_a_renamed_flag_comes_with_its_repair(store: Store) -> None:
     assert finding.fixes[0].unset == ("--mamba-scheduler-strategy",)
 
 
+@pytest.mark.parametrize(
+    ("release", "text", "written"),
+    [
+        ("0.5.15", "--nsa-prefill-backend fa3", {"dsa_prefill_backend": "fa3"}),
+        ("0.5.15", "--disable-piecewise-cuda-graph", {"cuda_graph_backend_prefill": "disabled"}),
+        (
+            "0.5.23",
+            "--disable-cuda-graph",
+            {"cuda_graph_backend_decode": "disabled", "cuda_graph_backend_prefill": "disabled"},
+        ),
+        ("0.5.23", "--enable-dp-attention --dp 2", {"dp_size": None, "attn_dp_size": 2}),
+        ("0.5.23", "--enable-dp-attention", None),  # the advice takes the value of a flag that is not there
+    ],
+)
+def test_a_spelling_on_its_way_out_comes_with_what_to_write(
+    store: Store, release: str, text: str, written: dict[str, object] | None
+) -> None:
+    finding, _ = only(store, release, text)
+    assert [fix.set for fix in finding.fixes] == ([written] if written else [])
+
+
+@pytest.mark.parametrize("release", ["0.5.10", "0.5.15", "0.5.23"])
+def test_what_to_write_for_a_spelling_on_its_way_out_is_not_itself_on_its_way_out(store: Store, release: str) -> None:
+    flags = store.program(release).flags
+    deprecated = [form for form in flags.values() if form.deprecated and not form.refused]
+    assert deprecated
+    for form in deprecated:
+        value = "" if form.type == "flag" else f" {form.choices[0] if form.choices else 1}"
+        context = read(store, release, f"{form.spellings[0]}{value}")
+        for finding in found(context):
+            for fix in finding.fixes:
+                assert not [name for name in fix.set if flags[name].deprecated], finding
+
+
 def test_a_removed_flag_names_only_what_this_release_has(store: Store) -> None:
     context = read(store, "0.5.14", "--enable-piecewise-cuda-graph")
     assert "In its place: --enforce-piecewise-cuda-graph" in found(context)[0].message

@@ -32,7 +32,7 @@ class Everything:
     def __iter__(self) -> Iterator[int]:
         return iter(self.places)
 
-    def changed(self, name: tuple[str, str], value: object) -> None:
+    def changed(self, name: tuple[str, str], before: object, after: object) -> None:
         pass
 
 
@@ -92,5 +92,6 @@ def test_equal_numbers_of_other_types_are_remembered_apart(store: Store) -> None
     ready = context.resolver.ready(rule)
     for fraction in (1, 1.0, True):
         state = run(context.resolver, context.facts, context.estimates).state
-        state.spaces["flag"].update(mem_fraction_static=None, chunked_prefill_size=fraction)
+        state.write(("flag", "mem_fraction_static"), None)
+        state.write(("flag", "chunked_prefill_size"), fraction)
         assert repr(ready.remembered(state)) == repr(ready.decide(state))

@@ -87,3 +87,10 @@ def test_cuda_follows_the_generation() -> None:
     for entry in CATALOGUE.values():
         sm = entry.traits["sm"]
         assert entry.traits["cuda"] == (None if sm is None else "13.0" if sm >= 100 else "12.9")
+
+
+def test_a_short_name_says_which_gpu_it_is_taken_for() -> None:
+    (note,) = hardware_of("2xh100", CATALOGUE).notes
+    assert note == "taken for h100-sxm; there are h100-nvl, h100-pcie as well"
+    assert hardware_of("8x NVIDIA H200", CATALOGUE).notes == ()
+    assert hardware_of("h100-sxm", CATALOGUE).notes == ()

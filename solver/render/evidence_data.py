@@ -63,10 +63,7 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
     if support is None:
         return None
     program = context.resolver.program
-
-    def choice(name: str) -> str:
-        return typed(name, support.choices[name], program)
-
+    choices = {name: typed(name, value, program) for name, value in support.choices.items()}
     return EvidenceData(
         architecture=support.architecture,
         machine=support.machine,
@@ -74,9 +71,10 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
         records=support.records,
         ran=support.ran,
         nearest=_nearest(support.nearest, program) if support.nearest else None,
-        unseen=tuple(map(choice, support.unseen)),
+        unseen=tuple(choices[name] for name in support.unseen),
         pairs=tuple(
-            PairData((choice(a), choice(b)), r.id if r else None, r.release if r else None) for a, b, r in support.pairs
+            PairData((choices[a], choices[b]), r.id if r else None, r.release if r else None)
+            for a, b, r in support.pairs
         ),
     )
 

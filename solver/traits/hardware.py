@@ -24,7 +24,9 @@ EQUAL: Values = {"mixed": False, "memory_mib_largest": None, "p2p": None}
 """What holds of a machine of which only the one kind of its cards is known."""
 READ_AT_MOST = 4 * 2**20
 """Bytes of a hardware file; output of the tools is some kilobytes."""
-COUNTED = re.compile(r"(?:(?P<count>\d+)\s*[x*]\s*)?(?P<gpu>\S+)", re.IGNORECASE)
+TELLING = ("sm", "link", "memory_gib")
+"""Traits by which GPUs of one short name differ in what they can run."""
+COUNTED = re.compile(r"(?:(?P<count>\d+)\s*[x*]\s*)?(?P<gpu>\S.*)", re.IGNORECASE)
 MIB_PER_GIB = 1024
 
 
@@ -58,7 +60,8 @@ def hardware_of(name: str, catalogue: Mapping[str, Traits]) -> Machine:
     if len(kinds) > 1:
         return _mixed(kinds, f"the name {name}")
     entry, count = kinds[0]
-    return machine_of(entry, {}, count, 1, f"the name {name}")
+    machine = machine_of(entry, {}, count, 1, f"the name {name}")
+    return msgspec.structs.replace(machine, notes=_taken_for(name, entry, catalogue))
 
 
 def _counted(name: str, catalogue: Mapping[str, Traits]) -> tuple[Traits, int]:
@@ -69,6 +72,14 @@ def _counted(name: str, catalogue: Mapping[str, Traits]) -> tuple[Traits, int]:
     if count < 1:
         raise RequestError(f"hardware {name!r}: the count must be at least 1")
     return find(match["gpu"], catalogue), count
+
+
+def _taken_for(name: str, entry: Traits, catalogue: Mapping[str, Traits]) -> tuple[str, ...]:
+    """What else a short name could mean, where that differs in what rules look at."""
+    begin = COUNTED.sub(r"\g<gpu>-", name.strip().lower())
+    family = [i for i in catalogue if i.startswith(begin) and i != entry.id]
+    others = [i for i in family if any(catalogue[i].traits.get(t) != entry.traits.get(t) for t in TELLING)]
+    return (f"taken for {entry.id}; there are {', '.join(others)} as well",) if others else ()
 
 
 def _mixed(kinds: list[tuple[Traits, int]], source: str) -> Machine:
