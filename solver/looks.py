@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from solver.conditions import evaluator
 from solver.nodes import Node
+from solver.screening import Only, is_false, screening_of
 
 if TYPE_CHECKING:
     from solver.compiled import Program
@@ -23,12 +25,12 @@ class Looks(msgspec.Struct, frozen=True, array_like=True):
     """What the rules of a program look at.
 
     `values`: namespace, name, and the rules that look at the value itself (bits, little-endian; None: it always
-    counts). `conditions`: flags of which it may count only which conditions hold. `fixed`: those of them that no rule
-    writes.
+    counts). `conditions`: flags of which it may count only which conditions hold, and the rules that each rules out
+    while it is not given. `fixed`: those of them that no rule writes.
     """
 
     values: tuple[tuple[str, str, bytes | None], ...]
-    conditions: tuple[str, ...]
+    conditions: tuple[tuple[str, bytes], ...]
     fixed: tuple[str, ...]
 
 
@@ -57,11 +59,24 @@ def looks_of(program: "Program") -> Looks:
         add(names_of([*computed, *(node for _, node in rule.let)]), 1 << place)
     add(names_of([node for arguments in program.arguments.values() for node in arguments.values()]), ALWAYS)
     size = len(program.rules) // 8 + 1
+    unset = _ruled_out(program, sorted(conditions))
     return Looks(
         tuple((*name, None if m == ALWAYS else m.to_bytes(size, "little")) for name, m in sorted(values.items())),
-        tuple(sorted(conditions)),
+        tuple((flag, mask.to_bytes(size, "little")) for flag, mask in unset.items()),
         tuple(sorted(conditions - written)),
     )
+
+
+def _ruled_out(program: "Program", flags: Iterable[str]) -> dict[str, int]:
+    """The rules that each flag rules out while it is not given."""
+    found = dict.fromkeys(flags, 0)
+    for test in (program.screening or screening_of(program)).tests:
+        if test.name in found and test.space in ("flag", "given"):
+            value = program.unset_flags.get(test.name) if test.space == "flag" else None
+            if is_false(evaluator(test.node, program.tables)(Only(value))):
+                for place in test.rules:
+                    found[test.name] |= 1 << place
+    return found
 
 
 def names_of(nodes: Sequence[Node]) -> set[Name]:

@@ -7,7 +7,7 @@ at all look at a flag alone, it is enough that the same conditions hold.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from solver.check import check
@@ -31,15 +31,10 @@ class Counting:
             for space, name, rules in looks.values
         }
         self._fixed = looks.fixed
-        self.unset = self._unset(looks.conditions)
-
-    def _unset(self, flags: Iterable[str]) -> dict[str, int]:
-        """The rules that each flag rules out while it is not given."""
-        screening = self.resolver.program.screening
-        if screening is None:
-            return {flag: self.mask(flag, {}) for flag in flags}
-        masks = {(space, name): int.from_bytes(mask, "little") for space, name, mask in screening.unset}
-        return {flag: masks.get(("flag", flag), 0) | masks.get(("given", flag), 0) for flag in flags}
+        self.unset = {flag: int.from_bytes(rules, "little") for flag, rules in looks.conditions}
+        """Flag -> the rules that it rules out while it is not given."""
+        if resolver.program.screening is None:  # a fork, whose defaults may be others
+            self.unset = {flag: self.mask(flag, {}) for flag in self.unset}
 
     def mask(self, flag: str, given: dict[str, Any]) -> int:
         """The rules that a flag's value rules out."""
