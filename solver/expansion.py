@@ -14,7 +14,7 @@ from solver.shell import Piece, Token, quoted_pieces
 DEEPEST = 10  # defaults inside defaults inside defaults ...; deeper ones count as unknown
 
 
-class Word(msgspec.Struct, frozen=True):
+class Word(msgspec.Struct, frozen=True, gc=False):
     """One argument. `unknown`: it holds an expansion whose value cannot be known, left in `text` as written.
 
     `splits`: that expansion is not quoted, so the shell may make several arguments of it, or none.
@@ -68,10 +68,16 @@ def expand_all(tokens: Sequence[Token], variables: Variables) -> tuple[tuple[Wor
     sources: list[Token] = []
     length = 0
     for token in tokens:
-        expanded = expand(token, variables)
-        words += expanded
-        sources += [token] * len(expanded)
-        length += sum([len(word.text) for word in expanded])
+        pieces = token.pieces
+        if len(pieces) == 1 and pieces[0].kind == "text":  # nearly always
+            words.append(Word(pieces[0].text, Span(token.start, token.end)))
+            sources.append(token)
+            length += len(pieces[0].text)
+        else:
+            expanded = expand(token, variables)
+            words += expanded
+            sources += [token] * len(expanded)
+            length += sum([len(word.text) for word in expanded])
         if length > LONGEST_COMMAND:
             raise too_long()
     return tuple(words), tuple(sources)

@@ -267,7 +267,7 @@ class Fact(msgspec.Struct, frozen=True):
     origin: str
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """Where something stands in the command text: offsets in characters, end exclusive."""
 
     start: int

@@ -15,6 +15,7 @@ from solver.index import Index
 from solver.launch import Launch
 
 FORK = "fork"
+_TAG = re.compile(r":v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev|a|b)\d+)?)")
 
 
 class Assumed(msgspec.Struct, frozen=True):
@@ -72,8 +73,8 @@ def _fork_base(known: list[str], name: str) -> tuple[str, str, list[Assumed]]:
 
 def image_version(image: str) -> str | None:
     """The version in the tag of an image of the engine."""
-    match = re.search(r":v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev|a|b)\d+)?)", image)
-    return match[1] if match and "sglang" in image else None
+    match = _TAG.search(image) if "sglang" in image else None
+    return match[1] if match else None
 
 
 def _installed_version() -> str | None:

@@ -13,14 +13,16 @@ Grammar, the part of POSIX shell and bash that launch scripts use:
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
+
+import msgspec
 
 from solver.errors import RequestError
 
 Kind = Literal["word", "operator", "document"]
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """A stretch of a word: literal `text`, a `variable` (what stands in `${...}`) or something `opaque`.
 
     `raw` is the piece as written; for literal text it has the length of `text` except inside `$'...'`.
@@ -33,7 +35,7 @@ class Piece(NamedTuple):
     quoted: bool
 
 
-class Token(NamedTuple):
+class Token(msgspec.Struct, frozen=True, gc=False):
     """A word, an operator (`text` names it, a newline included) or the body of a here-document."""
 
     kind: Kind
@@ -48,6 +50,8 @@ _COMMENT = re.compile(r"#[^\n]*")
 PLACEHOLDER = re.compile(r"<[A-Za-z][\w ./:-]*>")
 _PROCESS = re.compile(r"[<>]\(")
 _OPERATOR = re.compile(r"\n|&>>|&>|&&|\|\||\|&|;;&|;;|;&|[;|&()]|\d*(?:<<<|<<-|<<|<>|<&|>>|>&|>\||>|<)")
+_NEXT_PLAIN = re.compile(r"(?:[ \t\r]|\\\r?\n)*([^ \t\r\n\\'\"`$|&;()<>#][^ \t\r\n\\'\"`$|&;()<>]*)(?=[ \t\r\n]|\Z)")
+_BEFORE_OPERATOR = frozenset("\n&|;()<>0123456789")
 _PLAIN = re.compile(r"[^ \t\r\n\\'\"`$|&;()<>]+")
 _PLAIN_LINE = re.compile(r"[^\r\n\\'\"`$|&;()<>#]*")
 _PLAIN_WORD = re.compile(r"[^ \t]+")
@@ -58,6 +62,7 @@ _NESTING = re.compile(r"[\\'\"`$(){}]")
 _ANSI = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _ANSI_CHARS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 REDIRECTIONS = ("<", ">")
+DOCUMENTS = ("<<", "<<-")
 
 
 def tokens(text: str) -> list[Token]:
@@ -68,13 +73,21 @@ def tokens(text: str) -> list[Token]:
     awaited: list[tuple[str, bool]] = []
     at = 0
     while at < len(text):
-        blank = _BLANKS.match(text, at) or (_COMMENT.match(text, at) if text[at] == "#" else None)
+        if not (found and found[-1].text in DOCUMENTS):
+            while plain := _NEXT_PLAIN.match(text, at):
+                at, word = plain.end(), plain[1]
+                start = at - len(word)
+                found.append(Token("word", word, start, at, (Piece("text", word, word, start, False),)))
+            if at == len(text):
+                break
+        char = text[at]
+        blank = _BLANKS.match(text, at) if char in " \t\r\\" else _COMMENT.match(text, at) if char == "#" else None
         if blank:
             at = blank.end()
             continue
-        operator = _operator(text, at)
+        operator = _operator(text, at) if char in _BEFORE_OPERATOR else ""
         token = Token("operator", operator, at, at + len(operator)) if operator else _word(text, at)
-        if found and token.kind == "word" and found[-1].text in ("<<", "<<-"):
+        if found and token.kind == "word" and found[-1].text in DOCUMENTS:
             awaited.append(("".join(p.text for p in token.pieces), found[-1].text == "<<-"))
         found.append(token)
         at = token.end

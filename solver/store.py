@@ -19,13 +19,15 @@ from solver.records import Rule
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 11
+    from solver.looks import Looks
+
+FORMAT = 14
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
 COMPILERS = (
     *("store.py", "compiled.py", "grammar.py", "conditions.py", "nodes.py", "records.py", "knowledge.py", "known.py"),
-    *("evidence.py", "evidence_parts.py", "screening.py", "signatures.py"),
+    *("evidence.py", "evidence_parts.py", "looks.py", "screening.py", "signatures.py"),
 )
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0
@@ -60,6 +62,12 @@ class Store:
     def program(self, release: str) -> Program:
         """The program of a known release."""
         return msgspec.msgpack.decode(self._read(f"release-{release}"), type=Program)
+
+    def looks(self, release: str) -> Looks:
+        """What the rules of a known release look at."""
+        from solver.looks import Looks
+
+        return msgspec.msgpack.decode(self._read(f"looks-{release}"), type=Looks)
 
     def rule(self, rule_id: str) -> Rule | None:
         """A rule with its words and sources, or None."""
@@ -146,6 +154,7 @@ def _build(root: str) -> dict[str, bytes]:
     from solver.compiled import compile_release, index_parts
     from solver.evidence_parts import evidence_parts
     from solver.knowledge import load
+    from solver.looks import looks_of
 
     knowledge = load(Path(root))
     digest = blake2b(digest_size=8)
@@ -154,6 +163,7 @@ def _build(root: str) -> dict[str, bytes]:
     encode = msgspec.msgpack.encode
     programs = {r.version: compile_release(knowledge, r.version) for r in knowledge.releases}
     files = {f"release-{release}": encode(program) for release, program in programs.items()}
+    files |= {f"looks-{release}": encode(looks_of(program)) for release, program in programs.items()}
     evidence = evidence_parts(knowledge, programs)
     files |= {f"evidence-{architecture}": encode(part) for architecture, part in evidence.items()}
     files |= {n: encode(part) for n, part in index_parts(knowledge, digest.hexdigest(), tuple(evidence)).items()}

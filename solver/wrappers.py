@@ -83,14 +83,15 @@ def script_index(texts: Sequence[str]) -> int | None:
     for index, text in enumerate(texts):
         if shell and _RUN_TEXT.fullmatch(text):
             return index + 1 + (list(texts[index + 1 : index + 2]) == ["--"])
-        shell = basename(text) in SHELLS or (shell and text.startswith("-"))
+        shell = (basename(text) if "/" in text else text) in SHELLS or (shell and text.startswith("-"))
     return None
 
 
 def container_verb(texts: Sequence[str]) -> int | None:
     """Index of `run` or `exec` of the last container command."""
     for index in range(len(texts) - 1, -1, -1):
-        if basename(texts[index]) in CONTAINERS:
+        text = texts[index]
+        if text in CONTAINERS or ("/" in text and basename(text) in CONTAINERS):
             return next((i for i in range(index + 1, len(texts)) if texts[i] in ("run", "exec")), None)
     return None
 

@@ -455,8 +455,28 @@ def test_launches_that_are_alike_are_judged_as_each_alone(store: Any) -> None:
         for hardware in ("2xh100-sxm", "1xrtx-pro-6000"):
             launch = read_command(f"{LAUNCH} {change}")
             context = build(store, launch, Options(None, hardware, "0.5.12"))
-            rules = {f.rule for f in alike.findings(context)}
-            problems = {f.message for f in alike.findings(context)}
+            found = alike.findings(context).findings
+            rules, problems = {f.rule for f in found}, {f.message for f in found}
             alone = [f for f in check_context(context).findings if f.because and f.because[0].name != "command"]
             assert rules == {f.rule for f in alone}, change
             assert problems == {f.message for f in alone}, change
+
+
+def test_values_that_make_no_difference_are_left_out_and_no_others(store: Any) -> None:
+    """A launch that was judged with another one has the findings, words and reasons that it has by itself."""
+    from solver.context import Options
+    from solver.gate.judge import Judge
+    from solver.gate.kinds import launches_of
+    from solver.gate.settings import Said
+
+    endings = ["", "--port 1", "--port 2", "--port x", "--port=3", "--port 4 --por 4", "--port 5 --por 4", "--port $P",
+               "--port 6 --port 7", "--port 8 9", "--port 30001 --grpc-port 30001", "--port 30002 --grpc-port 30001",
+               "--served-model-name a", "--served-model-name a:b", "--served-model-name", "--host -1", "--log-level a",
+               "--log-level b --nope 1", "--log-level c --nope 2", "--config a.yaml", "-- --port 1"]  # fmt: skip
+    script = "\n".join(f"{LAUNCH} {ending}" for ending in [*endings, *reversed(endings)])
+    options = Options(None, "1xh100-sxm", "0.5.12")
+    together = Judge(store, options)
+    for found in launches_of(script, "shell"):
+        shared, alone = (j.judge(found, Said(), Said(), lambda p: None) for j in (together, Judge(store, options)))
+        assert (shared.findings, shared.verdict) == (alone.findings, alone.verdict), found.launch.words
+    assert len(together._done) < len(endings)

@@ -7,51 +7,34 @@ at all look at a flag alone, it is enough that the same conditions hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from solver.check import check
 from solver.context import Context, machine_cases
 from solver.decisions import Resolver
-from solver.nodes import Node
+from solver.gate.shapes import Shapes
+from solver.looks import ALWAYS, Name, plain_name
 from solver.records import Finding
 from solver.store import Store
 from solver.words import holes
 
-Name = tuple[str, str]
 
+class Counting:
+    """Which flags and variables of a launch make a difference in a release, as bit masks of rules (see `Looks`)."""
 
-class _Looks:
-    """What the rules of a release look at, as bit masks of rules (bit i: rule i of the program)."""
-
-    def __init__(self, resolver: Resolver) -> None:
+    def __init__(self, store: Store, resolver: Resolver) -> None:
         self.resolver = resolver  # kept, so that its id stays its own
-        self.values: dict[Name, int] = {}
-        """Flags and variables whose value counts -> for which rules."""
-        self.conditions: set[str] = set()
-        """Flags of which it may count only which conditions hold."""
-        written: set[str] = set()
-        for place, rule in enumerate(resolver.program.rules):
-            targets = [(s.space, s.name) for b in rule.branches for s in b.sets]
-            written.update([name for _, name in targets], rule.leaves_open)
-            self._add(targets, ALWAYS)
-            acts = [*rule.require, *rule.forbid, *(n for b in rule.branches for n in b.when)]
-            for nodes in (*([node] for node in rule.when), acts):
-                names = names_of(nodes)
-                self.conditions.update([name for space, name in names if space in ("flag", "given")])
-                if len(names) > 1 or ("env" in {space for space, _ in names}):
-                    self._add(names, 1 << place)
-            computed = [n for n in rule.fix_when if n is not None] + [s.value for b in rule.branches for s in b.sets]
-            self._add(names_of([*computed, *(node for _, node in rule.let)]), 1 << place)
-        figures = [node for arguments in resolver.program.arguments.values() for node in arguments.values()]
-        self._add(names_of(figures), ALWAYS)
-        self._fixed = sorted(self.conditions - written)
-        self.unset = {flag: self.mask(flag, {}) for flag in self.conditions}
-
-    def _add(self, names: Iterable[Name], rules: int) -> None:
-        for space, name in names:
-            key = _plain(space, name)
-            self.values[key] = self.values.get(key, 0) | rules
+        looks = store.looks(resolver.program.release)
+        self.values: dict[Name, int] = {
+            (space, name): ALWAYS if rules is None else int.from_bytes(rules, "little")
+            for space, name, rules in looks.values
+        }
+        self._fixed = looks.fixed
+        self.unset = {flag: int.from_bytes(rules, "little") for flag, rules in looks.conditions}
+        """Flag -> the rules that it rules out while it is not given."""
+        if resolver.program.screening is None:  # a fork, whose defaults may be others
+            self.unset = {flag: self.mask(flag, {}) for flag in self.unset}
 
     def mask(self, flag: str, given: dict[str, Any]) -> int:
         """The rules that a flag's value rules out."""
@@ -59,20 +42,37 @@ class _Looks:
         screen = self.resolver.screen
         return screen.mask(("flag", flag), value) | screen.mask(("given", flag), given.get(flag))
 
-    def dead(self, context: Context) -> int:
-        """The rules that cannot act in a launch, because of flags that no rule writes."""
+    def dead_without(self, named: Container[str]) -> int:
+        """The rules that cannot act because flags are not given that no rule writes: all but the ones named."""
         found = 0
-        given, doubtful = context.facts.given, context.facts.doubtful
         for flag in self._fixed:
-            if flag not in doubtful:
-                found |= self.mask(flag, given) if flag in given else self.unset[flag]
+            if flag not in named:
+                found |= self.unset[flag]
         return found
 
+    def dead(self, context: Context) -> int:
+        """The rules that cannot act in a launch, because of flags that no rule writes."""
+        given, doubtful = context.facts.given, context.facts.doubtful
+        found = self.dead_without({*given, *doubtful})
+        for flag in self._fixed:
+            if flag in given and flag not in doubtful:
+                found |= self.mask(flag, given)
+        return found
 
-ALWAYS = -1
+    def of(self, context: Context) -> Iterator[tuple[str, object]]:
+        """What is given and counts: with its value, or with the rules that its value rules out."""
+        given, dead = context.facts.given, self.dead(context)
+        for flag in sorted(given):
+            if self.values.get(("flag", flag), 0) & ~dead:
+                yield flag, repr(given[flag])
+            elif flag in self.unset and (mask := self.mask(flag, given)) != self.unset[flag]:
+                yield flag, mask
+        for name, value in sorted(context.facts.env.items()):
+            if ("env", name) in self.values:
+                yield name, value
 
 
-class _Kept(NamedTuple):
+class Kept(NamedTuple):
     """Findings, and the values besides that they depend on."""
 
     besides: dict[Name, str]
@@ -84,12 +84,13 @@ class Alike:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._known: dict[int, _Looks] = {}
-        self._kept: dict[Any, list[_Kept]] = {}
+        self._known: dict[int, Counting] = {}
+        self._shapes: dict[int, Shapes] = {}
+        self._kept: dict[Any, list[Kept]] = {}
 
-    def findings(self, context: Context) -> tuple[Finding, ...]:
+    def findings(self, context: Context) -> Kept:
         """The findings of a context's rules; those of its reading are not among them."""
-        looks = self._looks(context.resolver)
+        counting = self.counting(context.resolver)
         facts = context.facts
         key = (
             context.resolver.program.release,
@@ -97,63 +98,41 @@ class Alike:
             context.model_name,
             context.hardware_name,
             facts.hardware.get("gpus"),
-            tuple(_counting(context, looks)),
+            tuple(counting.of(context)),
             facts.doubtful,
         )
         kept = self._kept.setdefault(key, [])
         for found in kept:
             if all(_value(context, name) == value for name, value in found.besides.items()):
-                return found.findings
+                return found
         result = check(
             context.store, context.resolver, facts, context.estimates, (), lambda: machine_cases(context.index)
         )
         besides = {name: _value(context, name) for f in result.findings for name in self._said(f)}
-        kept.append(_Kept(besides, result.findings))
-        return result.findings
+        kept.append(Kept(besides, result.findings))
+        return kept[-1]
 
-    def _looks(self, resolver: Resolver) -> _Looks:
+    def counting(self, resolver: Resolver) -> Counting:
+        """What counts for a resolver's rules."""
         known = self._known.get(id(resolver))
         if known is None:
-            known = self._known[id(resolver)] = _Looks(resolver)
+            known = self._known[id(resolver)] = Counting(self.store, resolver)
+        return known
+
+    def shapes(self, resolver: Resolver) -> Shapes:
+        """What tells launches from each other before they are read."""
+        known = self._shapes.get(id(resolver))
+        if known is None:
+            known = self._shapes[id(resolver)] = Shapes(self.counting(resolver))
         return known
 
     def _said(self, finding: Finding) -> list[Name]:
         """The flags and variables of a finding's reasons, of its rule's message, and of what its fixes drop."""
         rule = self.store.rule(finding.rule)
         said = [fact.name for fact in finding.because] + list(holes(rule.message) if rule else ())
-        found = [_plain(space, name) for space, _, name in (text.partition(".") for text in said) if name]
+        found = [plain_name(space, name) for space, _, name in (text.partition(".") for text in said) if name]
         found += [(space, n) for fix in (rule.fix if rule else ()) for n in fix.unset for space in ("flag", "env")]
         return [name for name in found if name[0] in ("flag", "env")]
-
-
-def _counting(context: Context, looks: _Looks) -> Iterator[tuple[str, object]]:
-    """What is given and counts: with its value, or with the rules that its value rules out."""
-    given, dead = context.facts.given, looks.dead(context)
-    for flag in sorted(given):
-        if looks.values.get(("flag", flag), 0) & ~dead:
-            yield flag, repr(given[flag])
-        elif flag in looks.conditions and (mask := looks.mask(flag, given)) != looks.unset[flag]:
-            yield flag, mask
-    for name, value in sorted(context.facts.env.items()):
-        if ("env", name) in looks.values:
-            yield name, value
-
-
-def names_of(nodes: Sequence[Node]) -> set[Name]:
-    """The facts that some nodes name, `let` names among them; quicker than looking at each node of a tree."""
-    found: set[Name] = set()
-    rest: list[Any] = list(nodes)
-    while rest:
-        item = rest.pop()
-        if item and item[0] == "name":
-            found.add((item[1], item[2]))
-        elif not item or item[0] != "lit":
-            rest += [child for child in item if type(child) is list]
-    return found
-
-
-def _plain(space: str, name: str) -> Name:
-    return ("flag" if space == "given" else space), name
 
 
 def _value(context: Context, name: Name) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from solver.gate.found import UNKNOWN, Found, Hints, Item, Kind, Slot, found
 from solver.gate.nodes import Node
@@ -23,7 +24,7 @@ _TEMPLATE = re.compile(r"\$?\{\{[^\n]*?\}\}")
 _UNKNOWN = re.compile(r"\$\{ [^}]*\}")
 
 
-class Argument(NamedTuple):
+class Argument(msgspec.Struct, frozen=True):
     """A scalar node, its text, and its place in the file with quotes. `raw`: shell text that is yet to be split."""
 
     node: Node | None
@@ -45,16 +46,16 @@ def joined(arguments: Sequence[Argument]) -> tuple[Text, tuple[Item, ...]]:
     """One command text of all arguments, and where each stands in it and in the file."""
     builder = Builder(Text("", ()))
     items: list[Item] = []
-    for _, text, place, raw in arguments:
+    for argument in arguments:
         if builder.length:
             builder.compute(" ")
         start = builder.length
-        if raw:
-            builder.add(text)
+        if argument.raw:
+            builder.add(argument.text)
             continue
-        _quoted(text, builder)
-        if place is not None:
-            items.append(Item(Span(start, builder.length), place))
+        _quoted(argument.text, builder)
+        if argument.place is not None:
+            items.append(Item(Span(start, builder.length), argument.place))
     return builder.finish(), tuple(items)
 
 
@@ -90,7 +91,7 @@ def _literal(text: Text, builder: Builder) -> None:
 
 def substituted(text: Text, reference: re.Pattern[str], value_of: Callable[[re.Match[str]], str | None]) -> Text:
     """References replaced by their values. `value_of` gives None for what is not known."""
-    if not reference.search(text.text):
+    if ("$" not in text.text and "{" not in text.text) or not reference.search(text.text):
         return text
     builder = Builder(text)
     at = 0

@@ -24,12 +24,14 @@ ENV_KEYS = ("env", "environment")
 
 def command_of(node: Node, source: Text, scope: Scope) -> tuple[list[Argument], Scope] | None:
     """The whole command of a container and its scope; None for a mapping that starts nothing."""
-    parts = [value for key in KEYS if (value := get(node, key)) is not None]
+    fields = node.fields
+    parts = [fields[key][1] for key in KEYS if key in fields]
     if not parts:
         return None
     inner = narrowed(scope, node)
     for key in ENV_KEYS:
-        inner = with_env(inner, get(node, key), source)
+        if key in fields:
+            inner = with_env(inner, fields[key][1], source)
     inner = _with_values(inner)
 
     def expand(text: Text) -> Text:
@@ -64,6 +66,8 @@ def value_of(match: re.Match[str], scope: Scope) -> str | None:
 
 def _with_values(scope: Scope) -> Scope:
     """The variables with the references in their values resolved, in order."""
+    if not any(value and "$" in value for value in scope.env.values()):
+        return scope
     env = dict(scope.env)
     for name, value in env.items():
         if value is None or "$" not in value:

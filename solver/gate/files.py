@@ -30,6 +30,8 @@ class Candidate(NamedTuple):
     path: str
     named: bool = False
     problem: str | None = None
+    kind: Kind | None = None
+    """What its name says."""
 
 
 def candidates(paths: Iterable[str], is_excluded: Callable[[str], bool]) -> Iterator[Candidate]:
@@ -51,7 +53,7 @@ def _under(path: str, is_excluded: Callable[[str], bool]) -> Iterator[Candidate]
     if stat.S_ISDIR(mode):
         yield from _folder("" if path in (".", "./") else path, path, is_excluded)
     elif stat.S_ISREG(mode):
-        yield Candidate(path, True)
+        yield Candidate(path, True, kind=kind_of_name(path))
     else:
         yield Candidate(path, True, "is neither a file nor a folder")
 
@@ -59,21 +61,22 @@ def _under(path: str, is_excluded: Callable[[str], bool]) -> Iterator[Candidate]
 def _folder(shown: str, path: str, is_excluded: Callable[[str], bool]) -> Iterator[Candidate]:
     try:
         with os.scandir(path) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+            entries = {entry.name: entry for entry in found}
     except OSError as error:
         yield Candidate(shown or path, False, f"cannot be read ({error.strerror})")
         return
-    for entry in entries:
-        name = f"{shown.rstrip('/')}/{entry.name}" if shown else entry.name
-        if entry.name in PASSED_OVER or is_excluded(name):
+    before = f"{shown.rstrip('/')}/" if shown else ""
+    for base in sorted(entries.keys() - PASSED_OVER):
+        entry, name = entries[base], before + base
+        if is_excluded(name):
             continue
         try:
             if entry.is_symlink() and _leads_back(name):
                 yield Candidate(name, False, "is a link that leads back to a folder above it, not followed")
             elif entry.is_dir(follow_symlinks=False):
                 yield from _folder(name, entry.path, is_excluded)
-            elif entry.is_file() and _is_looked_at(entry.name):
-                yield Candidate(name)
+            elif entry.is_file() and ((kind := kind_of_name(base)) is not None or "." not in base):
+                yield Candidate(name, kind=kind)
         except OSError as error:
             yield Candidate(name, False, f"cannot be read ({error.strerror})")
 
@@ -88,30 +91,42 @@ def _leads_back(path: str) -> bool:
     return f"{os.path.realpath(os.path.dirname(path))}{os.sep}".startswith(target)
 
 
-def _is_looked_at(name: str) -> bool:
-    return kind_of_name(name) is not None or "." not in name
-
-
 def read(candidate: Candidate) -> tuple[bytes, Kind] | None:
     """The content of a file and its kind; None where it holds no launch. Errors: Unreadable."""
     if candidate.problem:
         raise Unreadable(candidate.problem)
-    kind = kind_of_name(candidate.path)
     try:
-        with open(candidate.path, "rb", buffering=0) as file:
-            begin = b"" if kind or candidate.named else file.read(2)
-            if begin not in (b"", b"#!"):
-                return None
-            if os.fstat(file.fileno()).st_size > LARGEST:
-                raise Unreadable(f"is larger than {LARGEST // 2**20} MiB, too large for a file of launches")
-            content = begin + file.read()
+        content = _content(candidate)
     except OSError as error:
         raise Unreadable(f"cannot be read ({error.strerror})") from None
+    if content is None:
+        return None
     if b"\0" in content:
         raise Unreadable("is binary, no text")
-    if not any(mark in content for mark in MARKS):
-        return None
-    return content, kind or kind_of_text(decoded(content))
+    for mark in MARKS:
+        if mark in content:
+            return content, candidate.kind or kind_of_text(decoded(content))
+    return None
+
+
+def _content(candidate: Candidate) -> bytes | None:
+    """The bytes of a file; None where neither its name nor its first line says that it can hold a launch."""
+    number = os.open(candidate.path, os.O_RDONLY)  # file objects cost more than the small files themselves
+    try:
+        begin = b"" if candidate.kind or candidate.named else os.read(number, 2)
+        if begin not in (b"", b"#!"):
+            return None
+        size = os.fstat(number).st_size
+        if size > LARGEST:
+            raise Unreadable(f"is larger than {LARGEST // 2**20} MiB, too large for a file of launches")
+        parts = [begin]
+        while part := os.read(number, size + 1):
+            parts.append(part)
+            if len(part) <= size - len(begin):
+                break  # a regular file is read in one go
+        return b"".join(parts)
+    finally:
+        os.close(number)
 
 
 def decoded(content: bytes) -> str:

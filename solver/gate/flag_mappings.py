@@ -32,15 +32,13 @@ class FlagNames:
         self._read = read
 
     @cached_property
-    def _exact(self) -> frozenset[str]:
+    def exact(self) -> frozenset[str]:
+        """The names in full."""
         return frozenset(name.removeprefix("--") for name in self._read() if name.startswith("--"))
 
     @cached_property
     def _ordered(self) -> list[str]:
-        return sorted(self._exact)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._exact
+        return sorted(self.exact)
 
     def abbreviates(self, name: str) -> bool:
         """Whether a name is the beginning of a flag, which the parser takes too."""
@@ -55,12 +53,14 @@ def flags_in(node: Node, flags: FlagNames, fewest: int = FEWEST) -> list[tuple[s
     """
     if len(node.value) < fewest:
         return []
-    entries = list(pairs(node))
-    names = [name.replace("_", "-") for name, _, _ in entries]
-    known = [name for name in names if name in flags]
+    names = [name.replace("_", "-") for name in node.fields]
+    if flags.exact.isdisjoint(names):  # nearly always
+        return []
+    known = [name for name in names if name in flags.exact]
     if len(known) < fewest or sum("-" in name for name in known) < fewest - 1:
         return []
-    others = [name for name in names if name not in flags and not flags.abbreviates(name)]
+    entries = pairs(node)
+    others = [name for name in names if name not in flags.exact and not flags.abbreviates(name)]
     return entries if len(others) * 10 <= len(entries) else []
 
 

@@ -25,7 +25,7 @@ class Unreadable(Exception):
     """A file, or a part of it, that cannot be read; the text is one line that says why."""
 
 
-class Item(msgspec.Struct, frozen=True):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """One element of a list of arguments: its stretch of the command text, and its place in the source with quotes."""
 
     at: Span

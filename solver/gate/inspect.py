@@ -13,7 +13,7 @@ from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.judge import Judge, Judged, judged_or_refused, place_of
 from solver.gate.kinds import find_in
 from solver.gate.report import Checked, Lines, Report, Reported, Trouble, own_finding
-from solver.gate.settings import Said, Settings, matches, said_of
+from solver.gate.settings import Said, Scoped, Settings
 from solver.gate.text import Text
 from solver.records import Finding, Severity, Span
 
@@ -24,6 +24,7 @@ class Inspector:
     def __init__(self, judge: Judge, settings: Settings, flags: FlagNames, fail_on: Severity | None) -> None:
         self.judge = judge
         self.settings = settings
+        self.scoped = Scoped(settings)
         self.flags = flags
         self.fail_on = fail_on
         self.report = Report()
@@ -54,7 +55,7 @@ class Inspector:
         if not finds.found and not directives:
             return
         lines = Lines(path, text)
-        said = said_of(self.settings, path)
+        said = self.scoped.said_of(path)
         held = held_by(directives, map(_stretch, finds.found), text)
         reporter = _Reporter(self, lines, said)
         for index, found in enumerate(finds.found):
@@ -74,8 +75,8 @@ class Inspector:
         finds, read_beside = self.launches_in(path, text, kind)
         directives = directives_in(text) if MARK in text else []
         held = held_by(directives, map(_stretch, finds.found), text)
-        general = said_of(self.settings, path)
-        off = {i.rule for i in self.settings.ignore if matches(self.settings, i.paths, path)}
+        general = self.scoped.said_of(path)
+        off = {i.rule for i in self.settings.ignore if self.scoped.holds(i.paths, path)}
         made = []
         for index, found in enumerate(finds.found):
             mine = [
@@ -130,7 +131,7 @@ class _Reporter:
         self.ignores = [
             (index, ignore)
             for index, ignore in enumerate(inspector.settings.ignore)
-            if matches(inspector.settings, ignore.paths, lines.file)
+            if inspector.scoped.holds(ignore.paths, lines.file)
         ]
 
     def launch(self, found: Found, directives: list[Directive], read_beside: Callable[[str], str | None]) -> None:

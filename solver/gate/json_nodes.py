@@ -18,7 +18,10 @@ import re
 from solver.gate.found import Unreadable
 from solver.gate.nodes import DEEPEST, Node
 
-_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_BLANK = re.compile(r"(?:[ \t\r\n]+|\ufeff|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_BEFORE_BLANK = " \t\r\n\ufeff/"
+_PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"(?:[ \t\r\n]*(,)[ \t\r\n]*)?')
+"""A text without escapes and the comma after it: what lists of arguments are made of."""
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _OTHER = re.compile(r"[-+.\w]+", re.ASCII)
 
@@ -53,6 +56,10 @@ def _array(text: str, start: int, depth: int) -> tuple[Node, int]:
     items: list[Node] = []
     at = _skip(text, start + 1)
     while text[at : at + 1] != "]":
+        if plain := _PLAIN.match(text, at):
+            items.append(Node("scalar", at, '"', plain[1], plain.end(1) + 1))
+            at = _skip(text, plain.end()) if plain[2] else _comma(text, plain.end(), "]")
+            continue
         item, at = value_at(text, at, depth + 1)
         items.append(item)
         at = _comma(text, at, "]")
@@ -88,7 +95,7 @@ def _comma(text: str, at: int, closing: str) -> int:
 def _string(text: str, at: int) -> tuple[Node, int]:
     match = _STRING.match(text, at)
     try:
-        value = json.loads(match[0]) if match else None
+        value = None if match is None else json.loads(match[0]) if "\\" in match[0] else match[0][1:-1]
     except ValueError:
         value = None
     if match is None or value is None:
@@ -97,6 +104,8 @@ def _string(text: str, at: int) -> tuple[Node, int]:
 
 
 def _skip(text: str, at: int) -> int:
+    if text[at : at + 1] not in _BEFORE_BLANK:
+        return at
     match = _BLANK.match(text, at)
     return match.end() if match else at
 

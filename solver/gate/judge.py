@@ -12,14 +12,16 @@ from typing import Any
 import msgspec
 
 from solver.check import order, reading_findings, verdict_of
-from solver.context import Context, Lookup, Options, build, check_context
+from solver.context import Context, Lookup, Options, build, check_context, choose_release, resolver_for
 from solver.errors import RequestError
 from solver.expansion import Word
 from solver.gate.alike import Alike
 from solver.gate.found import Found
 from solver.gate.report import Verdict
 from solver.gate.settings import Said
+from solver.gate.shapes import Shapes
 from solver.index import Index
+from solver.launch import Launch
 from solver.pipeline import Outcome
 from solver.problems import Problem
 from solver.records import Finding, Span
@@ -69,22 +71,47 @@ class Judge:
         self.lookup = Lookup(store.index)
         self.exact = exact
         self._alike = Alike(store)
+        self._shapes: dict[tuple[str | None, str | None], Shapes] = {}
         self._done: dict[Any, Judged] = {}
+        self._apart: set[Any] = set()
+        """Launches that tell of a value which makes no difference otherwise."""
 
     def judge(self, found: Found, general: Said, beside_it: Said, read_beside: Callable[[str], str | None]) -> Judged:
         """The verdict on a launch; `general` is from the settings, `beside_it` from comments. Errors: RequestError."""
-        launch = msgspec.structs.replace(found.launch, words=_numbered(found.launch.words, read_beside))
-        options = self._options(found, general, beside_it)
-        key = (
-            tuple((w.text, w.unknown, w.splits) for w in launch.words), launch.entry, tuple(launch.env.items()),
-            launch.image, launch.unexported and (launch.unexported, launch.text), options.model, options.hardware,
-            options.engine_version, found.hints.gpus, found.partial,
+        launch, options = found.launch, self._options(found, general, beside_it)
+        words = _without_unread(launch.words, read_beside)
+        rest = (
+            tuple([(i, w.unknown, w.splits) for i, w in enumerate(words) if w.unknown or w.splits]), launch.entry,
+            tuple(launch.env.items()), launch.image, launch.unexported and (launch.unexported, launch.text),
+            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial,
         )  # fmt: skip
+        texts: tuple[object, ...] = tuple([word.text for word in words])
+        left_out: frozenset[str] = frozenset()
+        if not self.exact:
+            telling, left_out = self._shapes_of(launch, options).telling(words)
+            if (telling, rest) in self._apart:
+                left_out = frozenset()
+            texts = telling if left_out else texts
+        key = (texts, rest)
         if key not in self._done:
-            self._done[key] = self._judged(found, launch, options)
+            judged, said = self._judged(found, msgspec.structs.replace(launch, words=_numbered(words)), options)
+            if said & left_out:
+                self._apart.add(key)
+                key = (tuple([word.text for word in words]), rest)
+            self._done[key] = judged
         return self._done[key]
 
-    def _judged(self, found: Found, launch: Any, options: Options) -> Judged:
+    def _shapes_of(self, launch: Launch, options: Options) -> Shapes:
+        """What tells launches from each other in the release that judges this one. Errors: RequestError."""
+        key = (options.engine_version, launch.image)
+        if key not in self._shapes:
+            release, release_from, _ = choose_release(self.store.index, options.engine_version, launch)
+            resolver = resolver_for(self.store, release, options.engine_version if release_from == FORK else None)
+            self._shapes[key] = self._alike.shapes(resolver)
+        return self._shapes[key]
+
+    def _judged(self, found: Found, launch: Launch, options: Options) -> tuple[Judged, set[str | None]]:
+        """The verdict on a launch, and the flags whose value it tells."""
         context = build(self.store, launch, options, self.lookup)
         if found.hints.gpus is not None and options.hardware is None:
             facts = msgspec.structs.replace(context.facts, hardware={"gpus": found.hints.gpus})
@@ -96,9 +123,11 @@ class Judge:
         if self.exact:
             result = check_context(msgspec.structs.replace(context, problems=()))
             findings = tuple(sorted((*read, *result.findings), key=order))
-            return Judged(context, findings, _verdict(context, options, findings), result.outcomes)
-        findings = tuple(sorted((*read, *self._alike.findings(context)), key=order))
-        return Judged(context, findings, _verdict(context, options, findings))
+            return Judged(context, findings, _verdict(context, options, findings), result.outcomes), set()
+        kept = self._alike.findings(context)
+        findings = tuple(sorted((*read, *kept.findings), key=order))
+        said = {name for space, name in kept.besides if space == "flag"} | {p.flag for p in context.problems}
+        return Judged(context, findings, _verdict(context, options, findings)), said
 
     def _read(self, context: Context) -> Iterator[Finding]:
         """What is wrong with the words; where nobody said the release, what another one takes depends on that."""
@@ -140,13 +169,20 @@ def _names_release(image: str | None) -> bool:
     return bool(image and image_version(image))
 
 
-def _numbered(words: tuple[Word, ...], read_beside: Callable[[str], str | None]) -> tuple[Word, ...]:
-    """The words with their number as place. A `--config` file that does not lie beside the launch is not known."""
-    found = [Word(w.text, Span(i, i + 1), w.unknown, w.splits) for i, w in enumerate(words)]
+def _without_unread(words: tuple[Word, ...], read_beside: Callable[[str], str | None]) -> tuple[Word, ...]:
+    """The words; a `--config` file that does not lie beside the launch is not known."""
+    if not any(word.text == "--config" for word in words):
+        return words
+    found = list(words)
     for index, word in enumerate(found[1:], 1):
         if found[index - 1].text == "--config" and read_beside(word.text) is None:
             found[index] = msgspec.structs.replace(word, unknown=True)
     return tuple(found)
+
+
+def _numbered(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The words with their number as place."""
+    return tuple([Word(w.text, Span(i, i + 1), w.unknown, w.splits) for i, w in enumerate(words)])
 
 
 def place_of(finding: Finding, judged: Judged, found: Found) -> Span:

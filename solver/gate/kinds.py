@@ -65,7 +65,8 @@ def find_in(source: Text, kind: Kind, flags: FlagNames, read_beside: ReadBeside)
 def _find(source: Text, kind: Kind, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     match kind:
         case "shell" | "slurm":
-            return shell_files.find_slurm(source) if _SBATCH.search(source.text) else shell_files.find(source)
+            is_job = "#SBATCH" in source.text and _SBATCH.search(source.text)
+            return shell_files.find_slurm(source) if is_job else shell_files.find(source)
         case "dockerfile":
             return dockerfile.find(source)
         case "systemd":

@@ -146,7 +146,8 @@ class _Walk:
         if self.kind == "kubernetes":
             return scope
         for key in ("env", "variables"):
-            scope = with_env(scope, get(node, key), self.source)
+            if key in node.fields:
+                scope = with_env(scope, get(node, key), self.source)
         return scope
 
     def _file(self, node: Node) -> None:

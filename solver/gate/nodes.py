@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from solver.gate.found import Unreadable
@@ -54,10 +53,9 @@ def _entries(node: Node) -> dict[str, tuple[Node, Node]]:
     return found
 
 
-def pairs(node: Node | None) -> Iterator[tuple[str, Node, Node]]:
+def pairs(node: Node | None) -> list[tuple[str, Node, Node]]:
     """The entries of a mapping as (key, key node, value)."""
-    for name, (key, value) in node.fields.items() if node else ():
-        yield name, key, value
+    return [(name, key, value) for name, (key, value) in node.fields.items()] if node else []
 
 
 def get(node: Node | None, *path: str) -> Node | None:

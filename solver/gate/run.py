@@ -18,7 +18,7 @@ from solver.gate.inspect import Inspector
 from solver.gate.judge import Judge
 from solver.gate.kinds import kind_of_text
 from solver.gate.report import Report, Reported
-from solver.gate.settings import Settings, load, matches
+from solver.gate.settings import Settings, load
 from solver.store import Store
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _look(inspector: Inspector, paths: Sequence[str], settings: Settings, jobs: 
             raise RequestError(f"standard input: {error}") from None
 
     def is_excluded(path: str) -> bool:
-        return bool(settings.exclude) and matches(settings, settings.exclude, path)
+        return bool(settings.exclude) and inspector.scoped.holds(settings.exclude, path)
 
     progress = _progress()
     found = files.candidates([p for p in paths if p != "-"], is_excluded)

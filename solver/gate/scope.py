@@ -21,6 +21,8 @@ class Scope(msgspec.Struct, frozen=True):
     hints: Hints = Hints()
 
 
+_SAYING = frozenset(("image", "container", "nodeSelector", "resources", "deploy", "gpus"))
+"""Keys that say something of the image, of GPUs or their name."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -67,6 +69,8 @@ def _plain(node: Node) -> str | None:
 
 def narrowed(scope: Scope, node: Node) -> Scope:
     """The scope below a mapping: what it says of the image, of GPUs and their name."""
+    if _SAYING.isdisjoint(node.fields):
+        return scope
     hints = scope.hints
     changes = {
         "image": _image(node),

@@ -18,9 +18,9 @@ Paths are globs from the folder of the file: `*` stays inside a name, `**` goes 
 
 from __future__ import annotations
 
-import functools
 import os
 import re
+from itertools import compress
 from typing import Any, Literal
 
 import msgspec
@@ -118,40 +118,52 @@ def _read(path: str) -> Settings | None:
     return msgspec.structs.replace(found, path=path, text=text)
 
 
-def said_of(settings: Settings, path: str) -> Said:
-    """What the settings say about a file."""
-    merged = {name: getattr(settings, name) for name in Said.__struct_fields__}
-    for files in settings.files:
-        if matches(settings, files.paths, path):
-            merged |= {n: v for n in Said.__struct_fields__ if (v := getattr(files, n)) is not None}
-    return Said(**merged)
+class Scoped:
+    """What a configuration file says of each file that is looked at, and which of its globs hold for one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._patterns: dict[tuple[str, ...], re.Pattern[str]] = {}
+        self._folders: dict[str, str] = {}
+        self._said: dict[tuple[bool, ...], Said] = {}
+
+    def said_of(self, path: str) -> Said:
+        """What the settings say about a file."""
+        held = tuple([self.holds(files.paths, path) for files in self.settings.files])
+        if held not in self._said:
+            merged = {name: getattr(self.settings, name) for name in Said.__struct_fields__}
+            for files in compress(self.settings.files, held):
+                merged |= {n: v for n in Said.__struct_fields__ if (v := getattr(files, n)) is not None}
+            self._said[held] = Said(**merged)
+        return self._said[held]
+
+    def holds(self, globs: tuple[str, ...], path: str) -> bool:
+        """Whether a file is under one of the globs."""
+        if globs == ("**",):
+            return True
+        pattern = self._patterns.get(globs)
+        if pattern is None:
+            pattern = self._patterns[globs] = re.compile("|".join(map(_pattern, globs)) or r"(?!)")
+        return pattern.fullmatch(self._inside(path)) is not None
+
+    def _inside(self, path: str) -> str:
+        """A path as seen from the folder of the configuration file; there are fewer folders than files."""
+        folder, slash, name = path.rpartition("/")
+        if name in ("", ".", ".."):
+            folder, slash, name = path, "", ""
+        found = self._folders.get(folder + slash)
+        if found is None:
+            seen_from = os.path.dirname(os.path.abspath(self.settings.path))
+            found = os.path.relpath(os.path.abspath(folder + slash), seen_from).replace(os.sep, "/")
+            self._folders[folder + slash] = found
+        return name if found == "." and name else f"{found}/{name}" if name else found
 
 
-def matches(settings: Settings, globs: tuple[str, ...], path: str) -> bool:
-    """Whether a file is under one of the globs of a configuration file."""
-    if globs == ("**",):
-        return True
-    inside = _inside(settings.path, path)
-    return any(_pattern(glob).fullmatch(inside) for glob in globs)
-
-
-@functools.lru_cache(maxsize=16)
-def _inside(settings: str, path: str) -> str:
-    """A path as seen from the folder of a configuration file."""
-    found = os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(settings)))
-    return found.replace(os.sep, "/")
-
-
-_patterns: dict[str, re.Pattern[str]] = {}
-
-
-def _pattern(glob: str) -> re.Pattern[str]:
-    """A glob as a pattern; one that ends in a slash or names a folder takes what is below."""
-    if glob not in _patterns:
-        parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.rstrip("/"))
-        signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-        _patterns[glob] = re.compile("".join(signs.get(p, re.escape(p)) for p in parts) + "(?:/.*)?")
-    return _patterns[glob]
+def _pattern(glob: str) -> str:
+    """A glob as a regular expression; one that ends in a slash or names a folder takes what is below."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.rstrip("/"))
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(signs.get(p, re.escape(p)) for p in parts) + "(?:/.*)?"
 
 
 def severity_of(name: str | None, default: Severity) -> Severity:

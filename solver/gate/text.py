@@ -7,12 +7,13 @@ without its escapes, a list of arguments as one command line. Each such text kee
 from __future__ import annotations
 
 import bisect
-from typing import NamedTuple
+
+import msgspec
 
 from solver.records import Span
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """The characters from `at` stand in the file from `start` to `end`; one to one where the lengths agree."""
 
     at: int
@@ -50,6 +51,8 @@ class Text:
         if len(self.pieces) == 1 and _is_literal(self.pieces[0]):
             piece = self.pieces[0]
             move, end = piece.start - piece.at, piece.at + piece.length
+            if piece.at <= span.start and span.end <= end:
+                return Span(span.start + move, span.end + move) if move else span
             return Span(max(span.start, piece.at) + move, min(span.end, end) + move) if span.start < end else None
         first, last = self._first(span.start), self._first(span.end)
         if last == len(self.pieces) or self.pieces[last].at >= span.end:
@@ -64,17 +67,27 @@ class Text:
 
     def cut(self, start: int, end: int) -> Text:
         """A stretch of this text."""
+        return Text(self.text[start:end], tuple(self.pieces_at(start, end, 0)))
+
+    def pieces_at(self, start: int, end: int, at: int) -> list[Piece]:
+        """The places of a stretch of this text, as a text has them in which it begins at an offset."""
+        if len(self.pieces) == 1:  # nearly always: a whole file
+            piece = self.pieces[0]
+            if _is_literal(piece) and piece.at <= start and end <= piece.at + piece.length:
+                move = piece.start - piece.at
+                return [Piece(at, end - start, start + move, end + move)] if end > start else []
         pieces = []
+        move = at - start
         for index in range(self._first(start), len(self.pieces)):
             piece = self.pieces[index]
             if piece.at >= end:
                 break
             left, right = max(start - piece.at, 0), min(end - piece.at, piece.length)
             if _is_literal(piece):
-                pieces.append(Piece(piece.at + left - start, right - left, piece.start + left, piece.start + right))
+                pieces.append(Piece(piece.at + left + move, right - left, piece.start + left, piece.start + right))
             else:
-                pieces.append(Piece(piece.at + left - start, right - left, piece.start, piece.end))
-        return Text(self.text[start:end], tuple(pieces))
+                pieces.append(Piece(piece.at + left + move, right - left, piece.start, piece.end))
+        return pieces
 
 
 def _is_literal(piece: Piece) -> bool:
@@ -88,32 +101,59 @@ class Builder:
         self.source = source
         self.parts: list[str] = []
         self.pieces: list[Piece] = []
-        self.length = 0
+        self._length = 0
+        self._from = self._until = 0
+        """The stretch that was taken last, as far as it goes on: many short ones in a row are one."""
+
+    @property
+    def length(self) -> int:
+        """Characters so far."""
+        return self._length + self._until - self._from
 
     def take(self, start: int, end: int) -> None:
         """A stretch of the source as it stands."""
+        if end <= start:
+            return
+        if start != self._until:
+            self._settle()
+            self._from = start
+        self._until = end
+
+    def _settle(self) -> None:
+        """Write down what was taken."""
+        start, end = self._from, self._until
         if end > start:
-            self.add(self.source.cut(start, end))
+            self.pieces += self.source.pieces_at(start, end, self._length)
+            self._append(self.source.text[start:end])
+            self._from = end
 
     def add(self, text: Text) -> None:
         """A text with places of its own."""
-        self.pieces += [piece._replace(at=piece.at + self.length) for piece in text.pieces]
+        if self._until > self._from:
+            self._settle()
+        length = self._length
+        for piece in text.pieces:
+            self.pieces.append(Piece(piece.at + length, piece.length, piece.start, piece.end))
         self._append(text.text)
 
     def replace(self, start: int, end: int, text: str) -> None:
         """What a stretch of the source stands for: an escape, a folded line end."""
+        self._settle()
         place = self.source.place(Span(start, end))
         if place is not None and text:
-            self.pieces.append(Piece(self.length, len(text), place.start, place.end))
+            self.pieces.append(Piece(self._length, len(text), place.start, place.end))
         self._append(text)
 
     def compute(self, text: str) -> None:
         """Characters that stand nowhere in the file."""
+        if self._until > self._from:
+            self._settle()
         self._append(text)
 
     def _append(self, text: str) -> None:
         self.parts.append(text)
-        self.length += len(text)
+        self._length += len(text)
 
     def finish(self) -> Text:
+        self._settle()
         return Text("".join(self.parts), tuple(self.pieces))

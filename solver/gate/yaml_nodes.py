@@ -7,14 +7,14 @@ from typing import Any
 
 from solver.gate.found import Unreadable
 from solver.gate.nodes import DEEPEST, MOST_VALUES, Node, refuse_expansion
+from solver.lean import yaml_parser
 
 
 def documents(text: str) -> Iterator[Node]:
     """The documents of a YAML text, one after the other. Errors: Unreadable with the line and what is wrong there."""
-    import yaml
-
+    yaml = yaml_parser()
     try:
-        yield from _compose(_events(text, yaml), yaml)
+        yield from _compose(text, yaml)
     except yaml.MarkedYAMLError as error:
         if "nesting" in str(error.problem):
             raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
@@ -27,54 +27,53 @@ def documents(text: str) -> Iterator[Node]:
         raise Unreadable(f"nested more than {DEEPEST} levels deep") from None
 
 
-def _events(text: str, yaml: Any) -> Iterator[Any]:
-    """The events of a text, from the parser alone: no loader, so that nothing can be constructed."""
+def _compose(text: str, yaml: Any) -> Iterator[Node]:
+    """The events of the parser alone -> documents, without recursion. Aliases share the node they name.
+
+    There is no loader, so that nothing can be constructed.
+    """
     parser: Any = yaml.cyaml.CParser(text) if hasattr(yaml, "cyaml") else yaml.SafeLoader(text)
-    while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
-        yield event
-
-
-def _compose(events: Any, yaml: Any) -> Iterator[Node]:
-    """Events -> documents, without recursion. Aliases share the node they name."""
+    next_event, scalar, alias, end = parser.get_event, yaml.ScalarEvent, yaml.AliasEvent, yaml.StreamEndEvent
     anchors: dict[str, Node] = {}
     stack: list[tuple[Node, list[Any]]] = []
     count = 0
-    for event in events:
-        kind = type(event)
-        if kind is yaml.ScalarEvent:
-            node = Node("scalar", event.start_mark.index, event.style or "plain", event.value, event.end_mark.index)
-            if not event.style or event.style == "\x00":
-                node.style = "plain"
+    repeats = False
+    while (kind := type(event := next_event())) is not end:
+        if kind is scalar:
+            style = event.style
+            style = "plain" if not style or style == "\x00" else style
+            node = Node("scalar", event.start_mark.index, style, event.value, event.end_mark.index)
         elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
             style = "flow" if event.flow_style else "block"
             node = Node("list" if kind is yaml.SequenceStartEvent else "map", event.start_mark.index, style, [], 0)
-        elif kind is yaml.AliasEvent:
+        elif kind is alias:
             if event.anchor not in anchors:
                 raise Unreadable(
                     f"not YAML on line {event.start_mark.line + 1}: the alias *{event.anchor} names nothing"
                 )
-            node = anchors[event.anchor]
+            node, repeats = anchors[event.anchor], True
         else:
             if kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
                 node, values = stack.pop()
                 node.end = event.end_mark.index
                 node.value = values if node.kind == "list" else list(zip(values[::2], values[1::2], strict=True))
                 if not stack:
-                    refuse_expansion(node)
+                    if repeats:
+                        refuse_expansion(node)
                     yield node
             elif kind is yaml.DocumentStartEvent:
-                anchors = {}
+                anchors, repeats = {}, False
             continue
         count += 1
         if len(stack) >= DEEPEST:
             raise Unreadable(f"nested more than {DEEPEST} levels deep")
         if count > MOST_VALUES:
             raise Unreadable(f"holds more than {MOST_VALUES:,} values")
-        if kind is not yaml.AliasEvent and event.anchor:
+        if kind is not alias and event.anchor:
             anchors[event.anchor] = node
         if stack:
             stack[-1][1].append(node)
-        elif node.kind == "scalar":
+        elif kind is scalar:
             yield node
-        if node.kind != "scalar" and kind is not yaml.AliasEvent:
+        if kind is not scalar and kind is not alias:
             stack.append((node, []))

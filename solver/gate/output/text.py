@@ -17,10 +17,15 @@ SETTLES = {"machine": "hardware=", "model": "model=", "command": "a written valu
 def output(report: Report, shown: list[Reported], on_unknown: bool, programs: Programs) -> str:
     """The report as text."""
     lines: list[str] = []
+    bodies: dict[tuple[int, int], list[str]] = {}  # launches that are alike share their findings
     for item in shown:
         if item.finding.conditional_on or item.suppressed is not None or item.state == "known":
             continue
-        lines += [*_finding(item, programs(item.launch)), ""]
+        program = programs(item.launch)
+        key = (id(item.finding), id(program))
+        if key not in bodies:
+            bodies[key] = _body(item.finding, program)
+        lines += [_head(item), *bodies[key], ""]
     lines += _conditional(report, shown)
     lines += [f"mended {m.file}:{m.line} [{m.rule}]: {m.what}" for m in report.mends if m.why_not is None]
     lines += [f"not mended {m.file}:{m.line} [{m.rule}]: {m.why_not}" for m in report.mends if m.why_not is not None]
@@ -29,11 +34,15 @@ def output(report: Report, shown: list[Reported], on_unknown: bool, programs: Pr
     return "\n".join([*lines, _summary(report, shown, on_unknown)])
 
 
-def _finding(item: Reported, program: Program | None) -> list[str]:
+def _head(item: Reported) -> str:
     finding, where = item.finding, item.where
     head = f"{where.file}:{where.line}:{where.column}: {paint(finding.severity, finding.severity)}[{finding.rule}] "
-    after = f" (after {finding.after})" if finding.after else ""
-    lines = [head + finding.title + after, *wrapped(finding.message, "  ")]
+    return head + finding.title + (f" (after {finding.after})" if finding.after else "")
+
+
+def _body(finding: Finding, program: Program | None) -> list[str]:
+    """What a finding says, and how to mend it."""
+    lines = wrapped(finding.message, "  ")
     if program is None:
         return lines
     for number, fix in enumerate(finding.fixes[:2]):
