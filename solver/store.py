@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from solver.looks import Looks
 
-FORMAT = 14
+FORMAT = 15
 """Raised whenever the layout of the cache changes."""
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""

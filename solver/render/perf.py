@@ -10,6 +10,7 @@ from solver.compiled import Program
 from solver.context import Context
 from solver.errors import RequestError
 from solver.render.data import dumps, shown, solution_data
+from solver.render.solution import POINTS
 from solver.render.text import table
 from solver.solve import Solution
 from solver.words import say
@@ -33,7 +34,7 @@ def judged_elsewhere(context: Context, answer: Solution, values: dict[str, Any],
     """The printed answer with the other's figures: a table below the text, or the key `perf` of the JSON."""
     from solver.perf import OTHER, compared
 
-    points = answer.alternatives[: values["top"]]
+    points = answer.alternatives[:POINTS]
     launches = [answer.given, *({**answer.given, **p.given} for p in points)]
     solved = msgspec.structs.replace(context, facts=answer.facts)
     found = list(compared(solved, launches))
