@@ -250,11 +250,13 @@ def _settings(arguments: dict[str, Any]) -> Any:
 
 
 def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
-    """A KV cache dtype whose size per value is not known."""
+    """A KV cache dtype whose size per value is not known, or a draft of the checkpoint's own whose size is not."""
     from solver.memory import BYTES, resolved_kv_dtype
 
-    known = resolved_kv_dtype(facts.model, arguments.get("kv_dtype") or "auto") in BYTES
-    return () if known else ("flag.kv_cache_dtype",)
+    if resolved_kv_dtype(facts.model, arguments.get("kv_dtype") or "auto") not in BYTES:
+        return ("flag.kv_cache_dtype",)
+    drafts = arguments.get("draft_tokens") and arguments.get("mtp_draft") and facts.model.get("mtp_layers")
+    return ("model.mtp_gib",) if drafts and facts.model.get("mtp_gib") is None else ()
 
 
 MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
