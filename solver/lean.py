@@ -7,7 +7,6 @@ Whoever imports it later gets it as ever.
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
@@ -19,29 +18,3 @@ if "typing_extensions" not in _modules:
         import msgspec  # noqa: F401
     finally:
         del _modules["typing_extensions"]
-
-
-class _Late:
-    """A pattern that is compiled when it is first used."""
-
-    def __init__(self, pattern: str, flags: int = 0) -> None:
-        self._made = (pattern, flags)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(*self._made), name)
-        setattr(self, name, found)
-        return found
-
-
-def yaml_parser() -> Any:
-    """PyYAML. Two thirds of what its import costs are patterns of its own reader, which its C parser has no need of."""
-    if "yaml" not in _modules:
-        compiled = re.compile
-        re.compile = _Late  # type: ignore[assignment]  # only while it is imported
-        try:
-            import yaml
-        finally:
-            re.compile = compiled
-    import yaml
-
-    return yaml

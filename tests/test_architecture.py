@@ -16,7 +16,7 @@ HEAVY = {
     "graphviz": {"render/picture.py"},
     "yaml": {
         *("knowledge.py", "traits/hardware.py", "config_file.py", "constants.py", "learn_files.py"),
-        *("gate/yaml_nodes.py", "lean.py"),
+        "gate/yaml_nodes.py",
     },
     "typer": {"commandline.py"},
     "rich": set(),

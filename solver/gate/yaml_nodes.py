@@ -7,12 +7,12 @@ from typing import Any
 
 from solver.gate.found import Unreadable
 from solver.gate.nodes import DEEPEST, MOST_VALUES, Node, refuse_expansion
-from solver.lean import yaml_parser
 
 
 def documents(text: str) -> Iterator[Node]:
     """The documents of a YAML text, one after the other. Errors: Unreadable with the line and what is wrong there."""
-    yaml = yaml_parser()
+    import yaml
+
     try:
         yield from _compose(text, yaml)
     except yaml.MarkedYAMLError as error:
