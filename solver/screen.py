@@ -6,13 +6,13 @@ value that the fact takes. A run counts, for each rule, the facts that rule it o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, NamedTuple
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, evaluator
+from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, State, key_of
 from solver.screening import Only, Test, bits, is_false, screening_of
 
@@ -21,6 +21,9 @@ Name = tuple[str, str]
 KEPT_AT_MOST = 1024
 ORDER: Literal["little"] = "little"
 """Of the bytes of a number that stands for all rules: the first rule's comes first."""
+
+FREE = Unknown(())
+"""The value of a fact that may have any."""
 
 
 class Screen:
@@ -49,8 +52,8 @@ class Screen:
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
         self._steps: dict[Name, dict[tuple[Hashable, Hashable], Step]] = {name: {} for name in self._tests}
 
-    def start(self, facts: Facts, state: State) -> Watch:
-        """What can act on the values that a run starts from."""
+    def start(self, facts: Facts, state: State, free: Iterable[Name] = ()) -> Watch:
+        """What can act on the values that a run starts from. `free`: further facts, which may have any value."""
         blockers = self._blockers + self._by_traits(facts.model, "model", state)
         blockers += self._by_traits(facts.hardware, "hardware", state)
         for fact in self._others:
@@ -58,15 +61,14 @@ class Screen:
         changed: set[Name] = set()
         woken = 0
         flags = (*facts.given, *facts.doubtful)
-        for space, stated in (("flag", flags), ("given", facts.given), ("env", facts.env)):
-            values = state.spaces[space]
-            for name in stated:
-                fact = (space, name)
-                changed.add(fact)
-                if fact in self.wakes:
-                    woken |= self._waking(fact)
-                if fact in self._tests:
-                    blockers += self._more(fact, values.get(name))
+        stated = (("flag", flags), ("given", facts.given), ("env", facts.env))
+        values = {(space, name): state.spaces[space].get(name) for space, names in stated for name in names}
+        for fact, value in (values | dict.fromkeys(free, FREE)).items():
+            changed.add(fact)
+            if fact in self.wakes:
+                woken |= self._waking(fact)
+            if fact in self._tests:
+                blockers += self._more(fact, value)
         asleep = self._asleep & ~woken
         as_bytes = (blockers + asleep).to_bytes(self._rules, ORDER)
         return Watch(self, bytearray(as_bytes), bytearray(asleep.to_bytes(self._rules, ORDER)), changed)

@@ -21,6 +21,7 @@ from solver.decisions import Resolver
 from solver.facts import Facts, State
 from solver.grammar import fold_release, parse
 from solver.nodes import Node, names_in
+from solver.screen import FREE
 from solver.variables import DOUBT, MAX_ROWS, Var, Variables, differs, lazily, same, settled
 
 
@@ -47,6 +48,7 @@ class Builder:
         self, resolver: Resolver, facts: Facts, estimates: Mapping[str, Any], choices: tuple[Choice, ...]
     ) -> None:
         self.resolver = resolver
+        self._facts = facts
         self.state = State(resolver.program, facts, estimates)
         self.pool = Variables()
         self.base: list[str] = []
@@ -57,6 +59,7 @@ class Builder:
         self.nearness: dict[str, tuple[list[str], float]] = {}
         self.binding: dict[str, Any] = {}
         self._figures: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self._told: dict[tuple[str, str], Any] = {}
         self._first: dict[tuple[str, str], Any] = {}
         self._choices = {(c.space, c.name): c for c in choices}
         self.pinned = frozenset(c.key for c in choices if c.pinned)
@@ -183,9 +186,17 @@ class Builder:
 
     def run(self) -> None:
         """Execute every rule of the release in order, until one is violated whatever is chosen."""
-        for rule in self.resolver.program.rules:
+        rules = self.resolver.program.rules
+        chosen = [(c.space, c.name) for c in self._choices.values()]
+        given = [("given", name) for space, name in chosen if space == "flag"]
+        self._told = dict.fromkeys([*chosen, *given], FREE)
+        self._watch = self.resolver.screen.start(self._facts, self.state, self._told)
+        for place in self._watch:
+            rule = rules[place]
             if self.fixed:
                 return
+            if not rule.branches and rule.severity not in ("error", "warning"):
+                continue
             lets: dict[str, Any] = {}
             self.state.spaces["let"] = lets
             applies = self._applies(rule, lets)
@@ -193,7 +204,7 @@ class Builder:
                 continue
             if rule.branches:
                 self._write(rule, applies)
-            elif rule.severity in ("error", "warning"):
+            else:
                 self._demand(rule, applies)
 
     def _applies(self, rule: CompiledRule, lets: dict[str, Any]) -> Any:
@@ -244,10 +255,17 @@ class Builder:
                 targets[key] = self.pool.either(holds, new, old, f"{key[0]}.{key[1]}")
         for key, value in targets.items():
             self.state.spaces[key[0]][key[1]] = value
+            self._tell_screen(key, before[key], value)
             if rule.severity in ("error", "warning"):
                 self._record(rule, self._reported(rule, key, before[key], value))
             if differs(value, before[key]):
                 self.state.origins[key] = rule.id
+
+    def _tell_screen(self, key: tuple[str, str], before: Any, after: Any) -> None:
+        """To the screen, a value that depends on choices may be any."""
+        told = FREE if type(after) in (Var, Lazy) else after
+        self._watch.changed(key, self._told.get(key, before), told)
+        self._told[key] = told
 
     def _reported(self, rule: CompiledRule, key: tuple[str, str], before: Any, after: Any) -> Any:
         """Whether writing this value makes a finding: it changed, and (unless `report: change`) it was given."""
