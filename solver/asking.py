@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from solver.check import reading_findings, spelling
 from solver.choices import Demand, choices_of
 from solver.context import Context
 from solver.errors import RequestError
 from solver.facts import env_text, typed_env
+from solver.findings import reading_findings, spelling
 from solver.goals import Goal, figure_of, find_metric
 from solver.launch import read_argv
 from solver.options import takes_no_value

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from solver.check import spelling
 from solver.choices import Demand, choices_of, pin_of
 from solver.context import Context
 from solver.decisions import mentioned
 from solver.engines.sat import SatEngine
+from solver.findings import spelling
 from solver.goals import Goal, ban_name
 from solver.records import Fact
 from solver.repairs import ASKED, KEPT, MOST_REPAIRS, PIN, Repair, correction, corrections, elsewhere, ranked, repaired

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from solver.check import Result, spelling
+from solver.check import Result
 from solver.compiled import CompiledRule
 from solver.context import Context
 from solver.decisions import conjunction, mentioned
+from solver.findings import spelling
 from solver.pipeline import plain
 from solver.words import say
 

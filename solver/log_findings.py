@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Result, reading_findings, spelling
+from solver.check import Result
 from solver.compiled import Program
 from solver.conditions import Unknown, evaluator
 from solver.context import Context, Options, build
 from solver.errors import RequestError
+from solver.findings import reading_findings, spelling
 from solver.grammar import parse
 from solver.knowledge import holds
 from solver.launch import read_argv

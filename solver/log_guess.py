@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from solver.check import spelling
 from solver.context import Context
+from solver.findings import spelling
 from solver.knowledge import holds
 from solver.log_events import Event, Frame
 from solver.records import Fact, Finding

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from solver.check import spelling
 from solver.choices import Demand, opened_for
 from solver.context import Context, resolver_for
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine, holds
 from solver.facts import Facts
+from solver.findings import spelling
 from solver.goals import Goal
 from solver.solve import Problem, checked, completed, errors_in, metrics_of, problem_of
 from solver.words import say

@@ -108,7 +108,7 @@ def _bans(context: Context, texts: Sequence[str]) -> tuple[tuple[str, str, str],
 
 def _refuse_unreadable(context: Context) -> None:
     """Pins that the release's parser would refuse are a wrong request."""
-    from solver.check import reading_findings
+    from solver.findings import reading_findings
 
     refused = [p for p in context.problems if p.refuses and p.flag != "model_path"]
     if refused:

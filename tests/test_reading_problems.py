@@ -11,9 +11,9 @@ from conftest import Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solver.check import reading_findings
 from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
+from solver.findings import reading_findings
 from solver.forks import Fork
 from solver.launch import read_argv, read_command
 from solver.learn_files import write_fork

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from solver.check import spelling
 from solver.compiled import Program
+from solver.findings import spelling
 from solver.grammar import parse
 from solver.knowledge import Knowledge, holds, load
 from solver.nodes import Node, names_in, walk

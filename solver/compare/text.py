@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec import UNSET
 
-from solver.check import spelling
 from solver.compare.account import Account, Brief
 from solver.compare.differences import Difference, Differences
 from solver.compare.sides import Side
 from solver.compiled import Program
 from solver.context import Context
+from solver.findings import spelling
 from solver.render.text import judged_by, paint, table, wrapped
 from solver.words import figure, say
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from solver.check import order, reading_findings, verdict_of
+from solver.check import order, verdict_of
 from solver.context import Context, Lookup, Options, build, check_context, choose_release, resolver_for
 from solver.errors import RequestError
 from solver.expansion import Word
+from solver.findings import reading_findings
 from solver.gate.alike import Alike
 from solver.gate.found import Found
 from solver.gate.report import Verdict

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from solver import __version__
-from solver.check import Resolved, Result, spelling
+from solver.check import Resolved, Result
 from solver.compiled import Program
 from solver.context import Context
+from solver.findings import spelling
 from solver.handoff.command import argv_of, shell_of
 from solver.records import Fact, Finding, Fix, Known, Severity, Source, Stage
 from solver.render.evidence_data import EvidenceData, evidence_data

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from solver.check import spelling
 from solver.compiled import Program
 from solver.evidence import Difference, Nearest, Ran, Support
+from solver.findings import spelling
 from solver.handoff.command import flag_words
 from solver.words import listed, say
 

@@ -7,9 +7,10 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from solver.check import Result, spelling
+from solver.check import Result
 from solver.compiled import Program
 from solver.context import Context
+from solver.findings import spelling
 from solver.handoff.command import flag_words
 from solver.records import Finding, Fix, Source
 from solver.words import listed, say
