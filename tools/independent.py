@@ -77,6 +77,14 @@ class Evaluator:
         wanted = [c for c in fired if c.id in self.steering and (level["count"] != "quality" or c.stage == "quality")]
         return float(len(wanted))
 
+    def is_open(self, level: dict[str, Any], outcome: Outcome) -> bool:
+        """Whether the figure of a level rests on what nobody stated."""
+        if not is_metric(level):
+            return False
+        text = level.get("amount") or level["maximise"]
+        self.value(text, outcome.state)
+        return type(self._ready[text](outcome.state)) is Unknown
+
     def value(self, text: str, state: Any) -> Any:
         if text not in self._ready:
             program = self.context.resolver.program
@@ -177,7 +185,12 @@ def front(
     return sorted(tuple(-v + 0.0 if "maximise" in m else v for v, m in zip(p, metrics, strict=True)) for p in kept)
 
 
-def rechecked(problem: Problem, facts: Facts, given: int) -> Costs:
-    """The costs of a finished launch, by running it."""
+def rechecked(problem: Problem, facts: Facts, given: int) -> tuple[float | None, ...]:
+    """The costs of a finished launch, by running it; None where the figure rests on what nobody stated."""
     judge = Evaluator(problem)
-    return judge.costs(judge.outcome(facts), given)
+    outcome = judge.outcome(facts)
+    costs = judge.costs(outcome, given)
+    return tuple(
+        None if judge.is_open(level, outcome) else cost
+        for level, cost in zip(problem.goal["levels"], costs, strict=True)
+    )

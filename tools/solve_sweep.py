@@ -136,7 +136,7 @@ def wrong_answer(context: Context, question: Question, answer: Solution) -> Iter
     chosen = sum(c.name in answer.given or c.name in answer.env for c in problem.choices)
     for level, ours, theirs in zip(answer.levels, answer.costs, rechecked(problem, answer.facts, chosen), strict=True):
         spare = abs(ours) * (level.slack or 0.0) + max(1e-6, abs(ours) * 1e-6)
-        if theirs > ours + spare and level.title != "flags":
+        if theirs is not None and theirs > ours + spare and level.title != "flags":
             yield f"{level.title}: {theirs:g}, not {ours:g}"
 
 

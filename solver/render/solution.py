@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from solver.compiled import Program
+from solver.conditions import Unknown
 from solver.conflict import Impossible
 from solver.context import Context
 from solver.handoff.command import argv_of, shell_of
 from solver.render.data import dumps, emit_data, impossible_data, shown, solution_data
 from solver.render.text import conditional_lines, evidence_lines, finding_lines, judged_by, paint, table, wrapped
 from solver.solve import Point, Solution
-from solver.words import figure, say
+from solver.words import figure, listed, say
 
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
 
@@ -38,6 +39,7 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     lines += ["", "figures (estimates; docs/cost-model.md)"]
     figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
     lines += table(figures, ("  figure", "as asked", "solved"))
+    lines += open_lines(answer)
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
     lines += idle_lines(answer)
     lines += _trade_off(answer.alternatives[:POINTS], program)
@@ -47,6 +49,18 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     lines += conditional_lines([f for f in answer.result.findings if f.conditional_on])
     lines += evidence_lines(msgspec.structs.replace(context, facts=answer.facts), answer.result)
     return "\n".join(lines)
+
+
+def open_lines(answer: Solution) -> list[str]:
+    """What keeps figures of the answer unknown: the search took what rests on it for not so."""
+    state = answer.result.outcomes[0].state
+    values = [state.get("estimate", metric) for metric in METRICS]
+    names = dict.fromkeys(name for value in values if type(value) is Unknown for name in value.names)
+    if not names:
+        return []
+    return wrapped(
+        f"unknown is what rests on {listed(tuple(names))}, which nobody stated; the search took it for not so", "  "
+    )
 
 
 def figures(context: Context, data: dict[str, Any]) -> str:
