@@ -1,6 +1,6 @@
 """Hundreds of solve problems -> what is wrong with any answer, and the launches for the releases' own argument code.
 
-usage: python tools/solve_sweep.py solve [--count N] [--seed N] [--only TEXT] --out ANSWERS.jsonl
+usage: python tools/solve_sweep.py solve [--count N] [--seed N] [--again FILE] [--only TEXT] --out ANSWERS.jsonl
        python tools/solve_sweep.py launches ANSWERS.jsonl --models DIR > LAUNCHES.jsonl      # what an oracle can judge
        python tools/differential.py run --harness … --envs … --models … --in LAUNCHES.jsonl --out VERDICTS.jsonl
        python tools/solve_sweep.py keep ANSWERS.jsonl VERDICTS.jsonl    # into tests/oracle/solved.jsonl
@@ -91,6 +91,11 @@ def questions(store: Store, count: int, seed: int) -> Iterator[Question]:
             pins=dice.choice(PINS),
             concurrency=dice.choice((1, 1, 8, 64)),
         )
+
+
+def asked_before(path: Path) -> Iterator[Question]:
+    """The problems of an answers file."""
+    return (Question(*(row.get(name, "") for name in Question._fields)) for row in read(path))
 
 
 def _holds(store: Store, machine: str, weight_gib: float) -> bool:
@@ -191,6 +196,7 @@ def main() -> int:
     solving = verbs.add_parser("solve")
     solving.add_argument("--count", type=int, default=400)
     solving.add_argument("--seed", type=int, default=1)
+    solving.add_argument("--again", type=Path, help="the problems of this answers file instead")
     solving.add_argument("--only", default="", help="problems whose id contains this")
     solving.add_argument("--out", type=Path, required=True)
     listing = verbs.add_parser("launches")
@@ -208,7 +214,8 @@ def main() -> int:
         return 0
     wrong = 0
     with options.out.open("w", encoding="utf-8") as out:
-        for question in questions(store, options.count, options.seed):
+        drawn = questions(store, options.count, options.seed)
+        for question in asked_before(options.again) if options.again else drawn:
             if options.only in question.id:
                 row = answered(store, question)
                 wrong += bool(row.get("wrong"))
