@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, Keys, State, gatherer
+from solver.facts import Facts, Keys, State, gatherer, make_room
 from solver.nodes import Node, names_in
 from solver.screening import names_of
 
 if TYPE_CHECKING:
     from solver.screen import Screen, Watch
-
-KEPT_DECISIONS = 4096
 
 
 class Resolver:
@@ -125,10 +123,7 @@ class Ready:
         try:
             return self._decided[key]
         except KeyError:
-            if len(self._decided) >= KEPT_DECISIONS:
-                self._decided.clear()
-                self.fired.clear()
-                self.findings.clear()
+            make_room(self._decided)
             decision = self._decided[key] = self.decide(state)
             return decision
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, Keys, State, gatherer
+from solver.facts import Facts, Keys, State, gatherer, make_room
 from solver.index import Index
 from solver.nodes import Node, names_in
 
@@ -82,8 +82,7 @@ class Expressions:
         key = self._decisive(state.keys)
         found = self._kept.get(key)
         if found is None:
-            if len(self._kept) >= KEPT_AT_MOST:
-                self._kept.clear()
+            make_room(self._kept)
             found = self._kept[key] = {name: run(state) for name, run in self._computed.items()}
         return found
 
@@ -122,6 +121,7 @@ class Figure:
         try:
             return self._values[inputs]
         except KeyError:
+            make_room(self._values)
             value = self._values[inputs] = self._value(state, inputs)
             return value
 
@@ -136,6 +136,7 @@ class Figure:
             return None
         key = tuple(arguments.values())
         if key not in self._kept:
+            make_room(self._kept)
             self._kept[key] = self.formula.figure(self._name, arguments)
         return self._kept[key]
 

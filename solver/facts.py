@@ -64,7 +64,13 @@ def env_text(value: Any) -> str:
 
 MISSING = object()
 """What stands for a fact without a value where values are compared."""
-KEPT_AT_MOST = 1024
+KEPT_AT_MOST = 4096
+
+
+def make_room(kept: dict[Any, Any]) -> None:
+    """Forget all that a look-up keeps before it becomes too much: a batch may be long."""
+    if len(kept) >= KEPT_AT_MOST:
+        kept.clear()
 
 
 class Keys(dict[str, Hashable]):
@@ -94,8 +100,7 @@ def keys_of_traits(space: str, traits: Mapping[str, Any]) -> dict[str, Hashable]
     """The keys of a model's or machine's traits; launches of a batch share the mapping, and then its keys."""
     kept = _trait_keys.get(id(traits))
     if kept is None or kept[0] is not traits:
-        if len(_trait_keys) >= KEPT_AT_MOST:
-            _trait_keys.clear()
+        make_room(_trait_keys)
         kept = _trait_keys[id(traits)] = (traits, keys_of(space, traits))
     return kept[1]
 

@@ -10,7 +10,7 @@ import msgspec
 from solver.compiled import Program
 from solver.conditions import Evaluator
 from solver.decisions import Ready, Resolver
-from solver.facts import Facts, Keys, gatherer
+from solver.facts import Facts, Keys, gatherer, make_room
 from solver.nodes import names_in
 from solver.pipeline import RULE, Fired, Outcome, plain
 from solver.problems import Problem
@@ -54,6 +54,7 @@ def _remembered(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...],
     key = (id(fired), on, words(outcome.state.keys), origins)
     kept = ready.findings.get(key)
     if kept is None or kept[0] is not fired:
+        make_room(ready.findings)
         kept = ready.findings[key] = (fired, finding_of(rule, fired, outcome, on, resolver))
     finding: Finding | None = kept[1]
     return finding

@@ -10,7 +10,7 @@ import msgspec
 from solver.compiled import CompiledRule
 from solver.conditions import Unknown, merge
 from solver.decisions import Decision, Ready, Resolver
-from solver.facts import Facts, State
+from solver.facts import Facts, State, make_room
 from solver.records import Fact
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class _Run:
         key = (id(decision), origins, ready.targets(state.keys))
         kept = ready.fired.get(key)
         if kept is None or kept[0] is not decision:
+            make_room(ready.fired)
             kept = ready.fired[key] = (decision, _fired(ready, state, names))
         self.fired.append(kept[1])
 

@@ -13,12 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 from solver.compiled import Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, State, key_of
+from solver.facts import Facts, State, key_of, make_room
 from solver.screening import Only, Test, bits, is_false, screening_of
 
 Name = tuple[str, str]
 """Namespace and name of a fact."""
-KEPT_AT_MOST = 1024
 ORDER: Literal["little"] = "little"
 """Of the bytes of a number that stands for all rules: the first rule's comes first."""
 
@@ -84,6 +83,7 @@ class Screen:
         known = self._added.setdefault(fact, {})
         key = key_of(value)
         if key not in known:
+            make_room(known)
             known[key] = self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
         return known[key]
 
@@ -101,6 +101,7 @@ class Screen:
         key = (key_of(before), key_of(after))
         found = steps.get(key)
         if found is None:
+            make_room(steps)
             old, new = self.mask(name, before), self.mask(name, after)
             found = steps[key] = Step(places_of(old & ~new), places_of(new & ~old))
         return found
@@ -109,8 +110,7 @@ class Screen:
         """What a model or machine rules out, as `number`; launches of a batch share the mappings of their traits."""
         kept = self._kept.get(id(traits))
         if kept is None or kept[0] is not traits:
-            if len(self._kept) >= KEPT_AT_MOST:
-                self._kept.clear()
+            make_room(self._kept)
             masks = [self.mask(name, state.get(*name)) for name in self._tests if name[0] == space]
             masks += [mask for test, mask in self._made(self._of_traits.get(space, [])) if is_false(test(state))]
             kept = self._kept[id(traits)] = (traits, self.number(reduce(or_, masks, 0)))
@@ -124,6 +124,7 @@ class Screen:
         key = key_of(value)
         found = known.get(key)
         if found is None:
+            make_room(known)
             found = known[key] = self._evaluated(name, value)
         return found
 
@@ -131,6 +132,7 @@ class Screen:
         """A bit mask as a number whose bytes are 0 and 1: such numbers can be added up."""
         found = self._numbers.get(mask)
         if found is None:
+            make_room(self._numbers)
             ones = bytearray(self._rules)
             for place in places_of(mask):
                 ones[place] = 1
