@@ -14,7 +14,7 @@ from solver.engines.sat import SatEngine, holds
 from solver.facts import Facts
 from solver.findings import spelling
 from solver.goals import Goal
-from solver.solve import Problem, checked, completed, errors_in, metrics_of, problem_of
+from solver.solve import Problem, aimed, built, checked, completed, errors_in, metrics_of
 from solver.words import say
 
 PIN, KEPT, ASKED = "pin:", "kept:", "asked:"
@@ -76,9 +76,13 @@ def repaired(context: Context, problem: Problem, engine: SatEngine, way: tuple[s
 
 def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
     """The launch of a request on another release or for another checkpoint, if it has one that checks."""
-    problem = problem_of(context, goal, [opened_for(context, demand)] if demand else ())
-    if problem.model.fixed_violations:
+    ready = built(context, goal, [opened_for(context, demand)] if demand else ())
+    if ready.builder.fixed:
         return None
+    with SatEngine(ready.constraints()) as engine:
+        if engine.possible([engine.one_of(demand.key, demand.values)] if demand else []) is None:
+            return None
+    problem = aimed(ready)
     with SatEngine(problem.model) as engine:
         best = optimise(engine, [engine.one_of(demand.key, demand.values)] if demand else ())
     return _checked(before, context, completed(problem, best[0]), best[1], [change]) if best else None

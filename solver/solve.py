@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -104,13 +104,25 @@ def goal_of(context: Context, goal: str | Goal) -> Goal:
     return find_goal(context.index.goals, goal) if isinstance(goal, str) else goal
 
 
-def problem_of(
-    context: Context, goal: str | Goal, also: Iterable[Choice] = (), measured: Iterable[str] = ()
-) -> Problem:
-    """Build the model. `also`: what a question opens besides the goal's levers (see `joined`), pins among them.
+class Built(NamedTuple):
+    """A request whose rules, guards and bans are in the model, its objective not yet."""
 
-    `measured`: expressions whose values are wanted beside the levels.
-    """
+    context: Context
+    facts: Facts
+    goal: Goal
+    choices: tuple[Choice, ...]
+    kept: tuple[Choice, ...]
+    closed: tuple[tuple[str, Any], ...]
+    builder: Builder
+
+    def constraints(self) -> Model:
+        """The model as far as it decides whether there is an answer at all."""
+        return msgspec.structs.replace(self.builder.model(()), final={})
+
+
+def built(context: Context, goal: str | Goal, also: Iterable[Choice] = ()) -> Built:
+    """Run the rules over what is open. `also`: what a question opens besides the goal's levers (see `joined`), pins
+    among them."""
     goal = goal_of(context, goal)
     need_facts(context.facts)
     also = tuple(also)
@@ -124,18 +136,32 @@ def problem_of(
     choices, closed = joined(choices, also)
     builder = Builder(context.resolver, facts, context.estimates, choices)
     builder.run()
-    if builder.fixed:  # there is nothing to choose between
-        return Problem(context, facts, goal, choices, kept, builder.model(()), builder, {}, tuple(closed))
-    if records:
-        count_differences(builder, context, records)
-    for name, value in guards_of(builder, goal):
-        builder.refuse(name, value)
+    if not builder.fixed:  # else there is nothing to choose between
+        if records:
+            count_differences(builder, context, records)
+        for name, value in guards_of(builder, goal):
+            builder.refuse(name, value)
+    return Built(context, facts, goal, choices, kept, tuple(closed), builder)
+
+
+def problem_of(
+    context: Context, goal: str | Goal, also: Iterable[Choice] = (), measured: Iterable[str] = ()
+) -> Problem:
+    """Build the model. `also`: see `built`; `measured`: expressions whose values are wanted beside the levels."""
+    return aimed(built(context, goal, also), measured)
+
+
+def aimed(ready: Built, measured: Iterable[str] = ()) -> Problem:
+    """The model with its objective."""
+    context, facts, goal, choices, kept, closed, builder = ready
+    if builder.fixed:
+        return Problem(context, facts, goal, choices, kept, builder.model(()), builder, {}, closed)
     levels = levels_of(builder, goal)
     looked_at = {figure_of(spec) for spec in goal["levels"] if is_metric(spec)} & FIGURES
     figures = {name: builder.expression(f"estimate.{name}") for name in sorted({*TRADED, *looked_at})}
     figures |= {text: builder.expression(text) for text in measured}
     model = builder.model(levels, figures.values() if measured else ())
-    return Problem(context, facts, goal, choices, kept, model, builder, figures, tuple(closed))
+    return Problem(context, facts, goal, choices, kept, model, builder, figures, closed)
 
 
 def with_kept(facts: Facts, goal: Goal) -> Facts:

@@ -5,9 +5,9 @@ Errors: RequestError, which the command line turns into one line and exit status
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,18 +18,20 @@ from solver.goals import Goal, find_goal, guarded, minimised
 from solver.index import Index
 from solver.verbs import FINDINGS, options_of, read, store
 
+if TYPE_CHECKING:
+    from solver.solve import Solution
+
 
 def solve(values: dict[str, Any]) -> int:
     """Complete a partial request into a full valid flag set; what the command says is kept."""
     from solver.answer import solve as answer_of
-    from solver.compare.lock import keeper
     from solver.conflict import Impossible
     from solver.render import solution
     from solver.render.perf import judged_by_other, judged_elsewhere
 
     where = store()
     goal = _wished(where.index, values)
-    keep = keeper(values["lock"], values["overwrite"], options_of(values))  # refuses before any work is done
+    keep = _keeper(values)  # refuses before any work is done
     context, kept = _contexts(where, values)
     elsewhere = judged_by_other(context, values)
     goal = {**goal, "bans": _bans(context, values["ban"]), "keep": kept}
@@ -54,6 +56,15 @@ def solve(values: dict[str, Any]) -> int:
 
 QUESTIONS = ("why", "why_not", "top", "front", "front_svg")
 """The options that ask something about the answer."""
+
+
+def _keeper(values: dict[str, Any]) -> Callable[[Context, str, Solution], None]:
+    """What keeps the answer in a file, where that is asked for."""
+    if values["lock"] is None:
+        return lambda context, goal, answer: None
+    from solver.compare.lock import keeper
+
+    return keeper(values["lock"], values["overwrite"], options_of(values))
 
 
 def _wished(index: Index, values: dict[str, Any]) -> Goal:

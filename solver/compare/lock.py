@@ -83,15 +83,12 @@ def reasons_in(reasons: Iterable[dict[str, Any]]) -> list[str]:
     return sorted({str(reason["by"]) for reason in reasons})
 
 
-def keeper(path: str | None, overwrite: bool, options: Options) -> Callable[[Context, str, Solution], None]:
+def keeper(path: str, overwrite: bool, options: Options) -> Callable[[Context, str, Solution], None]:
     """What keeps an answer in a file. Errors: RequestError, before anything is solved, for a file that is there."""
-    if path is None:
-        return lambda context, goal, answer: None
     refuse_taken(path, overwrite, f", or see what has changed since with `flagwise validate --lock {path}`")
-    target = path
 
     def keep(context: Context, goal: str, answer: Solution) -> None:
-        write(target, lock_of(context, goal, answer, options), overwrite)
+        write(path, lock_of(context, goal, answer, options), overwrite)
 
     return keep
 
