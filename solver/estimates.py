@@ -17,6 +17,8 @@ from solver.index import Index
 from solver.nodes import Node, names_in
 
 DRAFT_METHOD = "mtp"
+DRAFT = ("draft_steps", "draft_tokens")
+"""Arguments that say how much is drafted."""
 
 SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 """Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
@@ -277,6 +279,7 @@ class _Layout:
         self.index, self.program, self.facts = index, program, facts
         self._prepared: Any = None
         self._accepted: dict[int, Any] = {}
+        self._best: dict[tuple[Any, ...], float | None] = {}
         self._kept: dict[Any, Any] = {}
         self._settings: dict[tuple[Any, ...], Any] = {}
 
@@ -374,13 +377,19 @@ class _Layout:
 
     def _ratio(self, arguments: dict[str, Any]) -> Any:
         """Latency here over the best latency with any measured number of draft steps in the same layout."""
-        from solver.acceptance import measured_steps
-
         here = self.figure("token_latency_us", arguments)
         if not here:
             return None
+        layout = tuple([value for name, value in arguments.items() if name not in DRAFT])
+        if layout not in self._best:
+            self._best[layout] = self._best_latency(arguments)
+        return here / min(here, self._best[layout] or here)
+
+    def _best_latency(self, arguments: dict[str, Any]) -> float | None:
+        """The best latency over the measured numbers of draft steps, none among them."""
+        from solver.acceptance import measured_steps
+
         measured = measured_steps(self.facts.model, self.prepared().costs.acceptance, DRAFT_METHOD)
         drafts = [(0, 0), *((steps, steps + 1) for steps in measured)]
         tries = [{**arguments, "draft_steps": steps, "draft_tokens": tokens} for steps, tokens in drafts]
-        found = [v for t in tries if (v := self.figure("token_latency_us", t))]
-        return here / min([here, *found])
+        return min([v for t in tries if (v := self.figure("token_latency_us", t))], default=None)
