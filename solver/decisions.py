@@ -28,7 +28,7 @@ class Resolver:
         self._places = {rule.id: place for place, rule in enumerate(program.rules)}
         self.more_follow = False
         self.words: dict[str, Callable[[Keys], Hashable] | None] = {}
-        """Rule -> gathers what its words and fixes read at the end of a run (see `check`)."""
+        """Rule -> gathers what its words and fixes read at the end of a run (see `findings`)."""
 
     def ready(self, step: CompiledRule) -> Ready:
         return self.ready_at(self._places[step.id])
@@ -75,7 +75,7 @@ class Ready:
         self.fired: dict[Hashable, tuple[Decision, Any]] = {}
         """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
         self.findings: dict[Hashable, tuple[Any, Any]] = {}
-        """What fired and the values that its words mention besides -> the finding (see `check`)."""
+        """What fired and the values that its words mention besides -> the finding (see `findings`)."""
 
     def _all(self, nodes: Any) -> list[Evaluator]:
         return [evaluator(n, self._tables) for n in nodes]

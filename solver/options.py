@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from solver.facts import make_room
 from solver.records import FlagForm
 
 HELP = ("-h", "--help")
-KEPT_AT_MOST = 4096
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -42,8 +42,7 @@ class Index(NamedTuple):
         if not text.startswith("-"):
             return None
         if text not in self.found:
-            if len(self.found) >= KEPT_AT_MOST:
-                self.found.clear()
+            make_room(self.found)
             self.found[text] = find_option(text, self.spellings)
         return self.found[text]
 

@@ -14,6 +14,7 @@ import msgspec
 
 from solver.conditions import Unknown
 from solver.constraints import Definition, Lazy, Variable
+from solver.facts import key_of
 
 MAX_ROWS = 400
 """Largest table of one condition; what would need a larger one is computed on demand."""
@@ -185,15 +186,6 @@ def settled(value: Any) -> Any:
     if type(value) is Unknown:
         return DOUBT
     return tuple(value) if isinstance(value, list) else value
-
-
-def key_of(value: Any) -> Any:
-    """Distinguishes 1 from true and from 1.0, and makes lists hashable."""
-    if isinstance(value, list):
-        return ("list", tuple(key_of(v) for v in value))
-    if isinstance(value, dict):
-        return ("dict", tuple((k, key_of(v)) for k, v in value.items()))
-    return (type(value).__name__, value)
 
 
 def same(left: Any, right: Any) -> bool:

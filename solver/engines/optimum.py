@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from solver.constraints import Assignment, Level, allowed, cost
-from solver.engines.sat import SatEngine, value_key
+from solver.engines.sat import SatEngine
+from solver.facts import key_of
 
 
 def optimise(
@@ -133,7 +134,7 @@ def _first_in_order(engine: SatEngine, held: list[int], best: Assignment) -> Ass
 def _settle(engine: SatEngine, held: list[int], best: Assignment, wanted: Mapping[str, tuple[Any, ...]]) -> Assignment:
     for name, values in wanted.items():
         for value in values:
-            if value_key(best[name]) == value_key(value):
+            if key_of(best[name]) == key_of(value):
                 break
             better = engine.solve([*held, engine.literal(name, value)])
             if better is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from pysat.solvers import Solver
 
 from solver.constraints import Assignment, Definition, Lazy, Level, Model, cone, relevant
+from solver.facts import key_of
 
 PAIRWISE = 6
 """Up to so many values, at most one is said pairwise; beyond, by a ladder of helpers."""
@@ -70,11 +71,11 @@ class SatEngine:
         domain = self.model.variables[name].domain
         if len(domain) == 2:
             literal = self._new()
-            self._literals[name] = {value_key(domain[0]): -literal, value_key(domain[1]): literal}
+            self._literals[name] = {key_of(domain[0]): -literal, key_of(domain[1]): literal}
             self._readers[name] = [(literal - 1, -literal, domain[0]), (literal - 1, literal, domain[1])]
             return
         literals = [self._new() for _ in domain]
-        self._literals[name] = {value_key(v): lit for v, lit in zip(domain, literals, strict=True)}
+        self._literals[name] = {key_of(v): lit for v, lit in zip(domain, literals, strict=True)}
         self._readers[name] = [(literal - 1, literal, v) for literal, v in zip(literals, domain, strict=True)]
         self._add(literals)
         self._at_most_one(literals)
@@ -95,7 +96,7 @@ class SatEngine:
 
     def literal(self, name: str, value: Any) -> int:
         """The literal of `name == value`."""
-        return self._literals[name][value_key(value)]
+        return self._literals[name][key_of(value)]
 
     def _define(self, definition: Definition) -> None:
         if definition.kind == "table":
@@ -271,7 +272,3 @@ class SatEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def value_key(value: Any) -> Any:
-    return (type(value).__name__, value)

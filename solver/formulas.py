@@ -1,0 +1,196 @@
+"""One model and machine -> what `fitting` and `cost` say to the arguments of a figure, each worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from solver.compiled import Program
+from solver.conditions import Unknown
+from solver.facts import Facts
+from solver.index import Index
+
+DRAFT_METHOD = "mtp"
+DRAFT = ("draft_steps", "draft_tokens")
+"""Arguments that say how much is drafted."""
+
+UNMEASURED = "a kernel that nobody measured"
+
+
+class MemoryFormula:
+    """solver/fitting.py on one model and machine."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._kept: dict[tuple[Any, ...], Any] = {}
+
+    def figure(self, name: str, arguments: dict[str, Any]) -> Any:
+        memory = self.memory(arguments)
+        if type(memory) is Unknown:
+            return memory
+        if name == "fitting_tp":
+            from solver.fitting import fitting_tp
+
+            return fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+        return getattr(memory, name)
+
+    def memory(self, arguments: dict[str, Any]) -> Any:
+        """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
+        missing = missing_for_memory(self.facts) or _unsized(self.facts, arguments)
+        if missing:
+            return Unknown(missing)
+        key = tuple(arguments.values())
+        if key not in self._kept:
+            from solver.fitting import fits
+
+            self._kept[key] = fits(self.facts.model, self.facts.hardware, _settings(arguments))
+        return self._kept[key]
+
+
+def _settings(arguments: dict[str, Any]) -> Any:
+    from solver.fitting import Settings
+
+    return Settings(**{k: v for k, v in arguments.items() if v is not None})
+
+
+def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
+    """A KV cache dtype whose size per value is not known, or a draft of the checkpoint's own whose size is not."""
+    from solver.memory import BYTES, resolved_kv_dtype
+
+    if resolved_kv_dtype(facts.model, arguments.get("kv_dtype") or "auto") not in BYTES:
+        return ("flag.kv_cache_dtype",)
+    drafts = arguments.get("draft_tokens") and arguments.get("mtp_draft") and facts.model.get("mtp_layers")
+    return ("model.mtp_gib",) if drafts and facts.model.get("mtp_gib") is None else ()
+
+
+MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
+
+
+def missing_for_memory(facts: Facts) -> tuple[str, ...]:
+    """The traits without which memory cannot be computed and that are not known."""
+    model = tuple(f"model.{n}" for n in MEMORY_TRAITS if facts.model.get(n) is None)
+    known = facts.hardware.get("memory_mib") or facts.hardware.get("memory_gib")
+    return model + (() if known else ("hardware.memory_gib",))
+
+
+class LayoutFormula:
+    """solver/cost.py on one model and machine under one release."""
+
+    def __init__(self, index: Index, program: Program, facts: Facts) -> None:
+        self.index, self.program, self.facts = index, program, facts
+        self._prepared: Any = None
+        self._accepted: dict[int, Any] = {}
+        self._best: dict[tuple[Any, ...], float | None] = {}
+        self._kept: dict[Any, Any] = {}
+        self._settings: dict[tuple[Any, ...], Any] = {}
+
+    def figure(self, name: str, arguments: dict[str, Any]) -> Any:
+        missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
+        missing = missing or _unsized(self.facts, arguments)
+        if missing:
+            return Unknown(missing)
+        used = arguments["tp"] * arguments["pp"] * arguments["dp"]
+        if name == "gpus_used":
+            return used
+        if name == "idle_gpus":
+            return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
+        if name == "accepted_tokens":
+            accepted = self.accepted(arguments["draft_steps"]) if arguments["draft_steps"] else 1.0
+            return accepted if isinstance(accepted, float | None) else accepted.value
+        if name == "draft_latency_ratio":
+            return self._ratio(arguments)
+        if name == "pcie_roundtrips_per_token":
+            estimate = self.estimate(name, arguments)
+            return estimate.value if estimate.known else None
+        us = self.central(arguments)
+        if name == "throughput":
+            return self.setting(arguments).concurrency * 1e6 / us if us else None
+        return us
+
+    def central(self, arguments: dict[str, Any]) -> float | None:
+        """The time per token without its range."""
+        from solver.cost import token_us
+
+        setting = self.setting(arguments)
+        if setting not in self._kept:
+            self._kept[setting] = token_us(self.prepared(), setting, self.accepted(setting.draft_steps))
+        found: float | None = self._kept[setting]
+        return found
+
+    def estimate(self, name: str, arguments: dict[str, Any]) -> Any:
+        """The full `Estimate` of a metric, with range and inputs."""
+        from solver import cost
+
+        formulas = {"token_latency_us": cost.token_latency, "throughput": cost.throughput}
+        setting = self.setting(arguments)
+        key = (name, setting)
+        if key not in self._kept:
+            formula = formulas.get(name, cost.round_trips)
+            self._kept[key] = formula(self.prepared(), setting, self.accepted(setting.draft_steps))
+        return self._kept[key]
+
+    def setting(self, arguments: dict[str, Any]) -> Any:
+        """The cost model's layout record."""
+        key = tuple(arguments.values())
+        if key not in self._settings:
+            from solver.cost import Setting
+            from solver.memory import BYTES, resolved_kv_dtype
+
+            values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
+            width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]
+            self._settings[key] = Setting(**values, kv_dtype_bytes=width)
+        return self._settings[key]
+
+    def like(self, argument: str) -> Callable[[Any], Any] | None:
+        """What stands for a value of an argument in the formula: kernels without a measured line all count alike."""
+        if argument not in ("kernel", "attention"):
+            return None
+        measured = {line.kernel for line in self.prepared().costs.kernels}
+        return lambda value: value if value in measured or not value else UNMEASURED
+
+    def prepared(self) -> Any:
+        if self._prepared is None:
+            from solver.constants import load_costs
+            from solver.cost import prepare
+
+            data = self.index.data
+            gpu, sm = self.facts.hardware.get("gpu"), self.facts.hardware.get("sm")
+            links = [v for k, v in data.items() if k.startswith("links/") and gpu in v["gpus"]]
+            acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
+            kernels = [k for k in data["sglang/kernels"] if gpu in k.get("gpus", ()) or sm in k.get("sm", ())]
+            costs = load_costs(data["sglang/costs"], kernels, links, acceptance)  # of this machine: quicker to convert
+            self._prepared = prepare(self.facts.model, self.facts.hardware, costs, self.program.release)
+        return self._prepared
+
+    def accepted(self, steps: int) -> Any:
+        """Accepted tokens for a number of draft steps: stated in the request, else the measured row, else None."""
+        from solver.acceptance import accepted_tokens
+
+        if not steps:
+            return None
+        stated = self.facts.request.get("accept_length")
+        if stated:
+            return stated
+        if steps not in self._accepted:
+            rows = self.prepared().costs.acceptance
+            self._accepted[steps] = accepted_tokens(self.facts.model, steps, rows, DRAFT_METHOD)
+        return self._accepted[steps]
+
+    def _ratio(self, arguments: dict[str, Any]) -> Any:
+        """Latency here over the best latency with any measured number of draft steps in the same layout."""
+        here = self.figure("token_latency_us", arguments)
+        if not here:
+            return None
+        layout = tuple([value for name, value in arguments.items() if name not in DRAFT])
+        if layout not in self._best:
+            self._best[layout] = self._best_latency(arguments)
+        return here / min(here, self._best[layout] or here)
+
+    def _best_latency(self, arguments: dict[str, Any]) -> float | None:
+        """The best latency over the measured numbers of draft steps, none among them."""
+        from solver.acceptance import measured_steps
+
+        measured = measured_steps(self.facts.model, self.prepared().costs.acceptance, DRAFT_METHOD)
+        drafts = [(0, 0), *((steps, steps + 1) for steps in measured)]
+        tries = [{**arguments, "draft_steps": steps, "draft_tokens": tokens} for steps, tokens in drafts]
+        return min([v for t in tries if (v := self.figure("token_latency_us", t))], default=None)
