@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from solver.compiled import Program
+from solver.conditions import Unknown
 from solver.decisions import Resolver
 from solver.facts import Facts
 from solver.findings import merged, reading_findings
@@ -102,19 +103,21 @@ def order(finding: Finding) -> tuple[int, bool, int, str, str]:
 
 
 def resolved_of(program: Program, facts: Facts, outcomes: tuple[Outcome, ...]) -> dict[str, Resolved]:
-    """Each flag whose value is given or was written by a rule, with the rules that wrote it in order."""
+    """Each flag by name whose value is given or was written by a rule, with the rules that wrote it in order."""
     resolved: dict[str, Resolved] = {}
     ends = [outcome.state.spaces["flag"] for outcome in outcomes]
-    written: dict[str, dict[str, None]] = {}
+    written: dict[str, tuple[str, ...]] = {}
     for outcome in outcomes:
         for write in outcome.writes:
             if write.space == "flag":
-                written.setdefault(write.name, {})[write.rule] = None
+                by = written.get(write.name, ())
+                if write.rule not in by:
+                    written[write.name] = (*by, write.rule)
     first, origins = ends[0], outcomes[0].state.origins
-    places = program.places
-    for name in sorted({*written, *facts.given} & places.keys(), key=places.__getitem__):
-        value = plain(first.get(name)) if len(ends) == 1 else _in_all(name, ends)
-        resolved[name] = Resolved(value, origins.get(("flag", name), "default"), tuple(written.get(name, ())))
+    for name in sorted({*written, *facts.given} & program.flags.keys()):
+        value = first[name] if len(ends) == 1 else _in_all(name, ends)
+        value = plain(value) if type(value) is Unknown else value
+        resolved[name] = Resolved(value, origins.get(("flag", name), "default"), written.get(name, ()))
     return resolved
 
 

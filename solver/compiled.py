@@ -99,11 +99,6 @@ class Program(msgspec.Struct, frozen=True, dict=True):
         found = ((i, next((s for s in form.spellings if s.startswith("--")), None)) for i, form in self.flags.items())
         return {flag_id: spelling for flag_id, spelling in found if spelling}
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """Where each flag stands in the release's parser."""
-        return {flag_id: place for place, flag_id in enumerate(self.flags)}
-
 
 class Core(msgspec.Struct, frozen=True):
     """The small part of what does not depend on the release."""

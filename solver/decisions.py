@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
-from solver.facts import Facts, Keys, State, gatherer, make_room
+from solver.facts import Facts, Keys, State, dotted, gatherer, make_room
 from solver.nodes import Node, names_in
 from solver.screening import names_of
 
@@ -29,9 +29,15 @@ class Resolver:
         self.more_follow = False
         self.words: dict[str, Callable[[Keys], Hashable] | None] = {}
         """Rule -> gathers what its words and fixes read at the end of a run (see `findings`)."""
+        self.typed: dict[tuple[str, Hashable], str] = {}
+        """A flag and what its value is compared by -> both as one types them (see `render.evidence_data`)."""
 
-    def ready(self, step: CompiledRule) -> Ready:
-        return self.ready_at(self._places[step.id])
+    def ready(self, rule: CompiledRule) -> Ready:
+        return self.ready_at(self.place(rule))
+
+    def place(self, rule: CompiledRule) -> int:
+        """Where the rule stands in the program."""
+        return self._places[rule.id]
 
     def ready_at(self, place: int) -> Ready:
         """The evaluators of the rule at a place of the program."""
@@ -51,6 +57,17 @@ class Resolver:
         return Screen(self.program)
 
 
+class Assignment:
+    """One value that a rule writes. `effects`: what that did, by what the fact was compared by (see `pipeline`)."""
+
+    __slots__ = ("dotted", "effects", "fact", "value")
+
+    def __init__(self, fact: tuple[str, str], value: Any) -> None:
+        self.fact, self.value = fact, value
+        self.dotted = dotted(*fact)
+        self.effects: dict[Hashable, Any] = {}
+
+
 class Decision(NamedTuple):
     """What a rule does: the values it writes, branch by branch, or whether it is violated.
 
@@ -58,7 +75,7 @@ class Decision(NamedTuple):
     """
 
     lets: dict[str, Any]
-    writes: tuple[tuple[tuple[str, ...], tuple[tuple[tuple[str, str], Any], ...]], ...] = ()
+    writes: tuple[tuple[tuple[str, ...], tuple[Assignment, ...]], ...] = ()
     violated: bool = False
     names: tuple[str, ...] = ()
 
@@ -115,11 +132,11 @@ class Ready:
         names = [(s.space, s.name) for b in self.rule.branches for s in b.sets]
         return gatherer([*names, *(("given", name) for _, name in names)])
 
-    def remembered(self, state: State) -> Decision | None:
-        """The same as `decide`, looked up where the facts have had these values before."""
+    def remembered(self, state: State, keys: Keys) -> Decision | None:
+        """The same as `decide`, looked up where the facts have had these values before. `keys`: the state's."""
         if self.inputs is None:
             return self.decide(state)
-        key = self.inputs(state.keys)
+        key = self.inputs(keys)
         try:
             return self._decided[key]
         except KeyError:
@@ -154,7 +171,7 @@ class Ready:
             if holds is False:
                 continue
             doubt.append(holds)
-            writes.append((_names(doubt), tuple((fact, value(state)) for fact, value in sets)))
+            writes.append((_names(doubt), tuple(Assignment(fact, value(state)) for fact, value in sets)))
             if holds is True:
                 break
         return Decision(lets, tuple(writes)) if writes else None

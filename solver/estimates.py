@@ -17,15 +17,32 @@ from solver.formulas import LayoutFormula, MemoryFormula
 from solver.index import Index
 from solver.nodes import Node, names_in
 
-SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
-"""Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
-
 SILENT = frozenset({"states_short"})
 """Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
 
 KEPT_AT_MOST = 256
 
 Names = tuple[tuple[str, str], ...]
+
+
+class Computed:
+    """An argument that is more than a fact's value, remembered: launches differ in few of the facts it looks at."""
+
+    __slots__ = ("_evaluate", "_gather", "_kept")
+
+    def __init__(self, node: Node, program: Program) -> None:
+        self._evaluate = evaluator(node, program.tables)
+        self._gather = gatherer(names_in(node))
+        self._kept: dict[Hashable, Any] = {}
+
+    def __call__(self, state: State) -> Any:
+        key = self._gather(state.keys)
+        try:
+            return self._kept[key]
+        except KeyError:
+            make_room(self._kept)
+            value = self._kept[key] = self._evaluate(state)
+            return value
 
 
 class Expressions:
@@ -35,38 +52,32 @@ class Expressions:
         self.nodes = nodes
         self._program = program
         self._worked_out: tuple[Hashable, Any] = (None, None)
-        self._kept: dict[Hashable, dict[str, Any]] = {}
 
     @cached_property
-    def _computed(self) -> dict[str, Evaluator]:
-        """Of the arguments that are more than a fact's value."""
+    def _computed(self) -> list[tuple[str, Computed]]:
         nodes = ((argument, node) for argument, node in self.nodes.items() if node[0] != "name")
-        return {argument: evaluator(node, self._program.tables) for argument, node in nodes}
+        return [(argument, Computed(node, self._program)) for argument, node in nodes]
 
     @cached_property
     def _looked_up(self) -> list[tuple[str, str, str]]:
         return [(argument, *node[1:]) for argument, node in self.nodes.items() if node[0] == "name"]
 
     @cached_property
-    def _decisive(self) -> Callable[[Keys], Hashable]:
-        """Gets what the computed arguments look at."""
-        computed = (node for argument, node in self.nodes.items() if argument in self._computed)
-        return gatherer(dict.fromkeys(name for node in computed for name in names_in(node)))
-
-    @cached_property
     def inputs(self) -> Names:
         return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
 
     @cached_property
-    def gather(self) -> Callable[[Keys], Hashable]:
+    def _gather(self) -> Callable[[Keys], Hashable]:
         """Gets what `inputs` are compared by."""
         return gatherer(self.inputs)
 
-    def arguments(self, state: State, inputs: Hashable) -> Any:
+    def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
+        inputs = self._gather(state.keys)
         if self._worked_out[0] != inputs:
             values = dict.fromkeys(self.nodes)
-            values.update(self._values(state))
+            for argument, computed in self._computed:
+                values[argument] = computed(state)
             for argument, space, name in self._looked_up:
                 values[argument] = state.get(space, name)
             unknown = [v for v in values.values() if type(v) is Unknown]
@@ -74,26 +85,15 @@ class Expressions:
             self._worked_out = (inputs, Unknown(names) if unknown else values)
         return self._worked_out[1]
 
-    def _values(self, state: State) -> dict[str, Any]:
-        """The computed arguments: launches differ in few of the facts that these look at."""
-        key = self._decisive(state.keys)
-        found = self._kept.get(key)
-        if found is None:
-            make_room(self._kept)
-            found = self._kept[key] = {name: run(state) for name, run in self._computed.items()}
-        return found
-
 
 class Figure:
     """One computed figure: callable on a state, with the expressions of its arguments and the facts they look at."""
 
-    __slots__ = ("_expressions", "_kept", "_name", "_values", "formula")
+    __slots__ = ("_expressions", "_name", "formula")
 
     def __init__(self, name: str, expressions: Expressions, formula: Any) -> None:
         self._name = name
         self._expressions = expressions
-        self._kept: dict[tuple[Any, ...], Any] = {}
-        self._values: dict[Hashable, Any] = {}
         self.formula = formula
 
     @property
@@ -111,36 +111,16 @@ class Figure:
 
     def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown."""
-        return self._expressions.arguments(state, self._expressions.gather(state.keys))
+        return self._expressions.arguments(state)
 
     def __call__(self, state: State) -> Any:
-        inputs = self._expressions.gather(state.keys)
-        try:
-            return self._values[inputs]
-        except KeyError:
-            make_room(self._values)
-            value = self._values[inputs] = self._value(state, inputs)
-            return value
-
-    def _value(self, state: State, inputs: Hashable) -> Any:
-        arguments = self._expressions.arguments(state, inputs)
-        value = arguments if type(arguments) is Unknown else self.compute(arguments)
+        arguments = self._expressions.arguments(state)
+        value = arguments if type(arguments) is Unknown else self.formula.figure(self._name, arguments)
         return None if type(value) is Unknown and self._name in SILENT else value
 
     def compute(self, arguments: dict[str, Any]) -> Any:
         """The figure for known arguments; null where they describe no layout."""
-        if not usable(arguments):
-            return None
-        key = tuple(arguments.values())
-        if key not in self._kept:
-            make_room(self._kept)
-            self._kept[key] = self.formula.figure(self._name, arguments)
-        return self._kept[key]
-
-
-def usable(arguments: Mapping[str, Any]) -> bool:
-    """Whether the arguments describe a layout at all."""
-    return all(arguments.get(size) is None or arguments[size] >= 1 for size in SIZES)
+        return self.formula.figure(self._name, arguments)
 
 
 NAMES: dict[str, str] = {

@@ -12,7 +12,7 @@ import msgspec
 from solver.facts import typed_env
 
 if TYPE_CHECKING:
-    from solver.check import Result
+    from solver.check import Resolved, Result
     from solver.context import Context
     from solver.records import Compare, EnvForm, FlagForm
 
@@ -39,8 +39,8 @@ class Ran(msgspec.Struct, frozen=True, array_like=True):
 class Part(msgspec.Struct, frozen=True, array_like=True):
     """The evidence of one architecture, and how to compare with it."""
 
-    incidental: tuple[str, ...]
-    amounts: tuple[str, ...]
+    incidental: frozenset[str]
+    amounts: frozenset[str]
     jobs: tuple[str, ...]
     same: dict[str, dict[str, Any]]
     records: tuple[Ran, ...]
@@ -93,15 +93,16 @@ def split(
     how: Compare | Part,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """The choices and the amounts that a launch makes: what is incidental or equals the default is no choice."""
-    values = {name: (value, flags[name].default) for name, value in given.items() if name in flags}
+    values = [(name, value, flags[name].default) for name, value in given.items() if name in flags]
     for name, text in env.items():
         if name in variables:
-            values[f"env.{name}"] = (typed_env(variables[name], text), variables[name].default)
+            values.append((f"env.{name}", typed_env(variables[name], text), variables[name].default))
     choices: dict[str, Any] = {}
     amounts: dict[str, Any] = {}
-    for name, (value, default) in values.items():
-        if value is not None and value != default and name not in how.incidental:
-            one = how.same.get(name, {}).get(value, value) if isinstance(value, str) else value
+    incidental, same = how.incidental, how.same
+    for name, value, default in values:
+        if value is not None and value != default and name not in incidental:
+            one = same[name].get(value, value) if name in same and isinstance(value, str) else value
             (amounts if name in how.amounts else choices)[name] = one
     return choices, amounts
 
@@ -130,14 +131,21 @@ def same_job(part: Part, choices: Mapping[str, Any]) -> tuple[Ran, ...]:
 
 
 def differences(
-    here: Mapping[str, Any], there: Mapping[str, Any], effective: Mapping[str, Any]
+    here: Mapping[str, Any], there: Mapping[str, Any], resolved: Mapping[str, Resolved]
 ) -> tuple[Difference, ...]:
     """What differs. A value that the launch leaves out and the engine takes by itself is no difference."""
     return tuple(
-        Difference(name, here.get(name), there.get(name))
-        for name in sorted({*here, *there})
-        if here.get(name) != there.get(name) and (name in here or effective.get(name) != there[name])
+        [
+            Difference(name, here.get(name), there.get(name))
+            for name in sorted({*here, *there})
+            if here.get(name) != there.get(name) and (name in here or not taken(resolved, name, there[name]))
+        ]
     )
+
+
+def taken(resolved: Mapping[str, Resolved], name: str, value: Any) -> bool:
+    """Whether a flag has a value in the end."""
+    return bool((resolved[name].value if name in resolved else None) == value)
 
 
 class Shelf:
@@ -194,9 +202,9 @@ def support_of(context: Context, result: Result) -> Support | None:
     model = facts.model.get("id")
     shelf = context.index.shelf(architecture, machine, context.release)
     choices, amounts = split(facts.given, facts.env, program.flags, program.env, shelf.part)
-    effective = {name: value.value for name, value in result.resolved.items()}
+    resolved = result.resolved
     scope, records = shelf.compared(choices, model)
-    near = _least(_least(records, choices, "choices", effective), amounts, "amounts", effective)
+    near = _least(_least(records, choices, "choices", resolved), amounts, "amounts", resolved)
     makers = {n: shelf.makers(n, v) for n, v in choices.items()}
     occurring = [n for n in choices if makers[n]]
     return Support(
@@ -204,35 +212,40 @@ def support_of(context: Context, result: Result) -> Support | None:
         machine=machine,
         scope=scope,
         records=len(records),
-        nearest=_nearest(near[0], choices, amounts, effective) if near else None,
+        nearest=_nearest(near[0], choices, amounts, resolved) if near else None,
         choices=choices,
-        unseen=tuple(n for n in choices if not makers[n]) if shelf.same_kind else (),
-        pairs=tuple((a, b, shelf.first(makers[a] & makers[b], model)) for a, b in combinations(occurring, 2)),
+        unseen=tuple([n for n in choices if not makers[n]]) if shelf.same_kind else (),
+        pairs=tuple([(a, b, shelf.first(makers[a] & makers[b], model)) for a, b in combinations(occurring, 2)]),
     )
 
 
 def _least(
-    records: Sequence[Ran], here: Mapping[str, Any], part: Literal["choices", "amounts"], effective: Mapping[str, Any]
+    records: Sequence[Ran],
+    here: Mapping[str, Any],
+    part: Literal["choices", "amounts"],
+    resolved: Mapping[str, Resolved],
 ) -> Sequence[Ran]:
     """Those with the fewest differences, in their order."""
     if len(records) < 2:
         return records
-    counts = [_count(here, getattr(ran, part), effective) for ran in records]
+    counts = [_count(here, getattr(ran, part), resolved) for ran in records]
     least = min(counts)
     return [ran for ran, count in zip(records, counts, strict=True) if count == least]
 
 
-def _nearest(ran: Ran, choices: Mapping[str, Any], amounts: Mapping[str, Any], effective: Mapping[str, Any]) -> Nearest:
-    return Nearest(ran, differences(choices, ran.choices, effective), differences(amounts, ran.amounts, effective))
+def _nearest(
+    ran: Ran, choices: Mapping[str, Any], amounts: Mapping[str, Any], resolved: Mapping[str, Resolved]
+) -> Nearest:
+    return Nearest(ran, differences(choices, ran.choices, resolved), differences(amounts, ran.amounts, resolved))
 
 
-def _count(here: Mapping[str, Any], there: Mapping[str, Any], effective: Mapping[str, Any]) -> int:
+def _count(here: Mapping[str, Any], there: Mapping[str, Any], resolved: Mapping[str, Resolved]) -> int:
     """How many `differences` there are."""
     found = 0
     for name, value in here.items():
         if there.get(name) != value:
             found += 1
     for name, value in there.items():
-        if name not in here and effective.get(name) != value:
+        if name not in here and not taken(resolved, name, value):
             found += 1
     return found

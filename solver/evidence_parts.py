@@ -28,7 +28,8 @@ def evidence_parts(knowledge: Knowledge, programs: Mapping[str, Program]) -> dic
         architecture = knowledge.models[record.model].traits["architecture"]
         found.setdefault(architecture, []).append(_ran(record, knowledge, programs[record.release]))
     how = knowledge.compare
-    return {a: Part(how.incidental, how.amounts, how.jobs, how.same, tuple(records)) for a, records in found.items()}
+    incidental, amounts = frozenset(how.incidental), frozenset(how.amounts)
+    return {a: Part(incidental, amounts, how.jobs, how.same, tuple(records)) for a, records in found.items()}
 
 
 def _ran(record: Evidence, knowledge: Knowledge, program: Program) -> Ran:

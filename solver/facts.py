@@ -88,6 +88,11 @@ def key_of(value: Any) -> Hashable:
     return (kind, value) if kind is float or kind is bool else (kind, repr(value))
 
 
+def dotted(space: str, name: str) -> str:
+    """The name of a fact with its namespace."""
+    return f"{space}.{name}"
+
+
 def keys_of(space: str, values: Mapping[str, Any]) -> dict[str, Hashable]:
     """The keys of a namespace by dotted name."""
     return {f"{space}.{name}": key_of(value) for name, value in values.items()}
@@ -107,8 +112,8 @@ def keys_of_traits(space: str, traits: Mapping[str, Any]) -> dict[str, Hashable]
 
 def gatherer(names: Iterable[tuple[str, str]]) -> Callable[[Keys], Hashable]:
     """A function that gets the keys of some facts in one go."""
-    dotted = [f"{space}.{name}" for space, name in names]
-    return itemgetter(*dotted) if dotted else lambda keys: ()
+    wanted = [dotted(*name) for name in names]
+    return itemgetter(*wanted) if wanted else lambda keys: ()
 
 
 class State:

@@ -9,7 +9,7 @@ import msgspec
 from solver.batch import each_line
 from solver.conditions import Unknown
 from solver.context import Context, Options, check_context
-from solver.estimates import usable
+from solver.formulas import usable
 from solver.perf import latency, wanted
 from solver.release import refuse_without_rules
 from solver.solve import need_facts

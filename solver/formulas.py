@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from solver.compiled import Program
 from solver.conditions import Unknown
-from solver.facts import Facts
+from solver.facts import Facts, make_room
 from solver.index import Index
 
 DRAFT_METHOD = "mtp"
 DRAFT = ("draft_steps", "draft_tokens")
 """Arguments that say how much is drafted."""
+
+SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
+"""Arguments that count GPUs: a launch with fewer than one of them has no figures (and errors of its own)."""
 
 UNMEASURED = "a kernel that nobody measured"
 
@@ -23,28 +26,47 @@ class MemoryFormula:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._kept: dict[tuple[Any, ...], Any] = {}
+        self._last: tuple[Any, Any] = (None, None)
+        self._fitting: tuple[Any, int | None] = (None, None)
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
+        """One field of the `Memory` record; null where the arguments describe no layout."""
         memory = self.memory(arguments)
-        if type(memory) is Unknown:
+        if memory is None or type(memory) is Unknown:
             return memory
-        if name == "fitting_tp":
+        return self._fitting_tp(arguments) if name == "fitting_tp" else getattr(memory, name)
+
+    def _fitting_tp(self, arguments: dict[str, Any]) -> int | None:
+        if arguments is not self._fitting[0]:
             from solver.fitting import fitting_tp
 
-            return fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
-        return getattr(memory, name)
+            found = fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+            self._fitting = (arguments, found)
+        return self._fitting[1]
 
     def memory(self, arguments: dict[str, Any]) -> Any:
-        """The `Memory` record, or Unknown when the model's shape or the machine is not known."""
-        missing = missing_for_memory(self.facts) or _unsized(self.facts, arguments)
-        if missing:
-            return Unknown(missing)
-        key = tuple(arguments.values())
-        if key not in self._kept:
-            from solver.fitting import fits
+        """The `Memory` record, Unknown when the model's shape or the machine is not known, null without a layout."""
+        if arguments is not self._last[0]:  # figures are asked for in a row
+            key = tuple(arguments.values())
+            if key not in self._kept:
+                make_room(self._kept)
+                self._kept[key] = self._sized(arguments)
+            self._last = (arguments, self._kept[key])
+        return self._last[1]
 
-            self._kept[key] = fits(self.facts.model, self.facts.hardware, _settings(arguments))
-        return self._kept[key]
+    def _sized(self, arguments: dict[str, Any]) -> Any:
+        if not usable(arguments):
+            return None
+        if missing := missing_for_memory(self.facts) or _unsized(self.facts, arguments):
+            return Unknown(missing)
+        from solver.fitting import fits
+
+        return fits(self.facts.model, self.facts.hardware, _settings(arguments))
+
+
+def usable(arguments: Mapping[str, Any]) -> bool:
+    """Whether the arguments describe a layout at all."""
+    return all(arguments.get(size) is None or arguments[size] >= 1 for size in SIZES)
 
 
 def _settings(arguments: dict[str, Any]) -> Any:
@@ -82,9 +104,18 @@ class LayoutFormula:
         self._accepted: dict[int, Any] = {}
         self._best: dict[tuple[Any, ...], float | None] = {}
         self._kept: dict[Any, Any] = {}
+        self._figures: dict[tuple[Any, ...], Any] = {}
         self._settings: dict[tuple[Any, ...], Any] = {}
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
+        """One figure; null where the arguments describe no layout."""
+        key = (name, *arguments.values())
+        if key not in self._figures:
+            make_room(self._figures)
+            self._figures[key] = self._figure(name, arguments) if usable(arguments) else None
+        return self._figures[key]
+
+    def _figure(self, name: str, arguments: dict[str, Any]) -> Any:
         missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
         missing = missing or _unsized(self.facts, arguments)
         if missing:

@@ -112,7 +112,7 @@ class Index:
         from solver.evidence import Part
 
         if architecture not in self.core.evidence:
-            return Part((), (), (), {}, ())
+            return Part(frozenset(), frozenset(), (), {}, ())
         found: Part = self._part(f"evidence-{architecture}", Part)
         return found
 

@@ -13,11 +13,12 @@ from typing import Literal
 import msgspec
 
 from solver.errors import RequestError
-from solver.expansion import Word
+from solver.expansion import LONGEST_COMMAND, Word
+from solver.facts import make_room
 from solver.quoting import quote, quote_live, quote_word
 from solver.records import Span
 from solver.script import Command, commands
-from solver.shell import Token
+from solver.shell import Token, plain_words
 from solver.wrappers import Wrapped, container_verb, find_entry, find_sent, script_index, unwrap
 
 __all__ = ["Launch", "Word", "argv_of", "read_argv", "read_command", "read_commands", "shell_of"]
@@ -56,6 +57,8 @@ def read_command(text: str, bare: bool = False) -> Launch:
 
     Raises RequestError where there is none, or where a quote or bracket is not closed.
     """
+    if plain := _read_plain(text):
+        return plain
     found = _launches(text, {}, 0, bare)
     if found:
         return found[0]
@@ -65,6 +68,30 @@ def read_command(text: str, bare: bool = False) -> Launch:
     shown = shown if len(shown) <= 60 else shown[:57] + "…"
     problem = f"no SGLang launch in {shown!r}" if shown else "the command is empty"
     raise RequestError(f"{problem}: {_EXPECTED}")
+
+
+_beginnings: dict[str, Launch | None] = {}
+
+
+def _read_plain(text: str) -> Launch | None:
+    """The launch of a single command without quotes, expansions and operators; None where it is not one.
+
+    All before its first flag is the beginning of many launches, and read once.
+    """
+    first = text.find(" --")
+    words = plain_words(text) if 0 < first and len(text) <= LONGEST_COMMAND else None
+    if words is None:
+        return None
+    beginning = text[:first]
+    if beginning not in _beginnings:
+        make_room(_beginnings)
+        found = _launches(beginning, {}, 0, False)
+        _beginnings[beginning] = found[0] if len(found) == 1 and found[0].at else None
+    start = _beginnings[beginning]
+    if start is None:
+        return None
+    flags = [Word(word, Span(at, at + len(word))) for word, at in words if at > first]
+    return msgspec.structs.replace(start, text=text, words=(*start.words, *flags))
 
 
 def read_commands(text: str, env: Mapping[str, str | None] | None = None, bare: bool = False) -> tuple[Launch, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from solver.facts import make_room
 from solver.records import FlagForm
@@ -29,13 +29,15 @@ class Option(NamedTuple):
 class Index(NamedTuple):
     """`spellings` maps option strings to canonical ids; `owners` a dest to the id that stands for it.
 
-    `found` keeps what arguments named, since launches say the same ones again.
+    `found` keeps what arguments named, and `settled` what flags with their values stored (see `reading`), since
+    launches say the same ones again.
     """
 
     spellings: dict[str, str]
     owners: dict[str, str]
     required: tuple[str, ...]
     found: dict[str, Option | None]
+    settled: dict[tuple[str, ...], Any]
 
     def find(self, text: str) -> Option | None:
         """The option that an argument names (see `find_option`)."""
@@ -56,7 +58,7 @@ def index(flags: Mapping[str, FlagForm]) -> Index:
         dest = dest_of(form)
         if dest not in owners or flags[owners[dest]].deprecated:
             owners[dest] = flag
-    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required), {})
+    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required), {}, {})
 
 
 def spellings_of(form: FlagForm) -> tuple[str, ...]:

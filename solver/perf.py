@@ -19,7 +19,7 @@ from solver.conditions import Unknown
 from solver.context import Context, check_context
 from solver.cost import UNIT_TIME, Estimate, Setting
 from solver.errors import RequestError
-from solver.estimates import usable
+from solver.formulas import usable
 
 OWN, OTHER = "flagwise", "aiconfigurator"
 ESTIMATORS = (OWN, OTHER)

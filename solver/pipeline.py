@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from solver.compiled import CompiledRule
 from solver.conditions import Unknown, merge
-from solver.decisions import Decision, Ready, Resolver
-from solver.facts import Facts, State, make_room
+from solver.decisions import Assignment, Decision, Ready, Resolver
+from solver.facts import Facts, State, key_of, make_room
 from solver.records import Fact
-
-if TYPE_CHECKING:
-    pass
+from solver.screen import NOTHING, Step
 
 RULE = "rule:"
 """Prefix of the unknown that a violated rule leaves behind."""
@@ -49,6 +47,15 @@ class Outcome(msgspec.Struct, frozen=True):
     fired: tuple[Fired, ...]
 
 
+class Effect(NamedTuple):
+    """What an assignment does where the fact had a certain value before. `key`: what the new one is compared by."""
+
+    write: Write
+    changes: bool
+    key: Hashable
+    step: Step
+
+
 def run(resolver: Resolver, facts: Facts, estimates: Mapping[str, Any]) -> Outcome:
     """Resolve a launch as the engine would, past its first error, and collect every rule that fires."""
     return _Run(resolver, facts, estimates).outcome()
@@ -61,52 +68,72 @@ class _Run:
         self.resolver = resolver
         self.state = State(resolver.program, facts, estimates)
         self.watch = resolver.watch(facts, self.state)
+        self.keys = self.state.keys if resolver.more_follow else None
         self.writes: list[Write] = []
         self.fired: list[Fired] = []
 
     def outcome(self) -> Outcome:
         """Go through the rules in order."""
-        ready_at, remember = self.resolver.ready_at, self.resolver.more_follow
+        ready_at, state, keys = self.resolver.ready_at, self.state, self.keys
         for place in self.watch:
             ready = ready_at(place)
-            decision = ready.remembered(self.state) if remember else ready.decide(self.state)
+            decision = ready.decide(state) if keys is None else ready.remembered(state, keys)
             if decision:
                 self._act(ready, decision)
         return Outcome(self.state, tuple(self.writes), tuple(self.fired))
 
     def _act(self, ready: Ready, decision: Decision) -> None:
-        rule = ready.rule
-        self.state.spaces["let"] = decision.lets
-        for names, values in decision.writes:
-            reported = False
-            for key, value in values:
-                reported |= self._assign(rule, key, value, names)
-            if reported:
+        rule, state = ready.rule, self.state
+        state.spaces["let"] = decision.lets
+        for names, assignments in decision.writes:
+            if self._assign(rule, assignments, names):
                 self._fire(ready, decision, names)
         if decision.violated:
             self._fire(ready, decision, decision.names)
             for name in () if decision.names else rule.leaves_open:
-                self._set(("flag", name), self.state.spaces["flag"].get(name), Unknown((RULE + rule.id,)))
+                self._leave_open(("flag", name), Unknown((RULE + rule.id,)))
 
-    def _set(self, key: tuple[str, str], before: Any, after: Any) -> None:
-        self.state.write(key, after)
-        self.watch.changed(key, before, after)
+    def _leave_open(self, fact: tuple[str, str], unknown: Unknown) -> None:
+        before = self.state.get(*fact)
+        self.state.write(fact, unknown)
+        self.watch.changed(fact, self.resolver.screen.step(fact, before, unknown))
 
-    def _assign(self, rule: CompiledRule, key: tuple[str, str], value: Any, names: tuple[str, ...]) -> bool:
-        """Write one value; true when the rule wants a finding for it."""
-        space, name = key
+    def _assign(self, rule: CompiledRule, assignments: tuple[Assignment, ...], names: tuple[str, ...]) -> bool:
+        """Write some values; true when the rule wants a finding for it."""
+        state, keys, origins = self.state, self.keys, self.state.origins
+        reported = False
+        for assignment in assignments:
+            effect = assignment.effects.get(keys[assignment.dotted]) if keys is not None else None
+            if effect is None:
+                effect = self._effect(rule, assignment, names)
+            fact, (write, changes, key, step) = assignment.fact, effect
+            self.writes.append(write)
+            if not changes:
+                if write.before is None:
+                    origins.setdefault(fact, rule.id)
+                continue
+            if rule.severity is not None and (rule.report == "change" or origins.get(fact) == "given"):
+                reported = True
+            origins[fact] = rule.id
+            if keys is None:
+                state.write(fact, write.after)
+            else:
+                state.spaces[fact[0]][fact[1]] = write.after
+                keys[assignment.dotted] = key
+            self.watch.changed(fact, step)
+        return reported
+
+    def _effect(self, rule: CompiledRule, assignment: Assignment, names: tuple[str, ...]) -> Effect:
+        space, name = fact = assignment.fact
         before = self.state.spaces[space].get(name)
-        after = merge([before, value], names) if names else value
-        self.writes.append(Write(rule.id, space, name, before, after))
-        origins = self.state.origins
-        if before == after and type(before) is type(after):
-            if before is None:
-                origins.setdefault(key, rule.id)
-            return False
-        origin = origins.get(key)
-        self._set(key, before, after)
-        origins[key] = rule.id
-        return rule.severity is not None and (rule.report == "change" or origin == "given")
+        after = merge([before, assignment.value], names) if names else assignment.value
+        changes = differs(before, after)
+        step = self.resolver.screen.step(fact, before, after, self.resolver.place(rule)) if changes else NOTHING
+        effect = Effect(Write(rule.id, space, name, before, after), changes, key_of(after), step)
+        if self.keys is not None:
+            make_room(assignment.effects)
+            assignment.effects[self.keys[assignment.dotted]] = effect
+        return effect
 
     def _fire(self, ready: Ready, decision: Decision, names: tuple[str, ...]) -> None:
         state = self.state
@@ -120,6 +147,11 @@ class _Run:
             make_room(ready.fired)
             kept = ready.fired[key] = (decision, _fired(ready, state, names))
         self.fired.append(kept[1])
+
+
+def differs(before: Any, after: Any) -> bool:
+    """Whether two values are not the same; 1, 1.0 and true are different ones."""
+    return bool(before != after or type(before) is not type(after))
 
 
 def looked_at(ready: Ready, state: State) -> tuple[Fact, ...]:
@@ -163,13 +195,13 @@ class _Trace(_Run):
         self.key = ("", "")
         self.found: list[Traced] = []
 
-    def _assign(self, rule: CompiledRule, key: tuple[str, str], value: Any, names: tuple[str, ...]) -> bool:
-        because = looked_at(self.resolver.ready(rule), self.state) if key == self.key else ()
-        reported = super()._assign(rule, key, value, names)
-        write = self.writes[-1]
-        if key == self.key and (write.before != write.after or type(write.before) is not type(write.after)):
-            self.found.append(Traced(write, because))
-        return reported
+    def _act(self, ready: Ready, decision: Decision) -> None:
+        because = looked_at(ready, self.state)
+        before = len(self.writes)
+        super()._act(ready, decision)
+        for write in self.writes[before:]:
+            if (write.space, write.name) == self.key and differs(write.before, write.after):
+                self.found.append(Traced(write, because))
 
 
 def plain(value: Any) -> Any:

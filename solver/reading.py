@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from solver.config_file import merge_config
 from solver.expansion import Word
+from solver.facts import make_room
 from solver.options import Index, Option, count_values, dest_of, index, takes_no_value
 from solver.problems import REFUSALS, Problem
 from solver.records import FlagForm, Span
@@ -21,6 +22,10 @@ from solver.serving import read_serve
 from solver.values import adapter, convert, expected
 
 __all__ = ["REFUSALS", "Problem", "Reading", "read_flags"]
+
+
+PLAIN = (str, int, float, bool)
+"""Types of values that several readings may share."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -53,12 +58,22 @@ def read_flags(
     if serve:
         words, found = read_serve(words, features)
         reader.problems += found
-    if any(word.text == "--config" for word in words):
+    if "--config" in [word.text for word in words]:
         reader.file = next((after.span for word, after in pairwise(words) if word.text == "--config"), None)
         words, found = merge_config(words, flags, read_file, features)
         reader.problems += found
     reader.read(words)
     return reader.finish()
+
+
+class Settled(NamedTuple):
+    """What a flag with certain words after it stores, and how many of them it takes."""
+
+    target: str
+    seen: frozenset[str]
+    spelled: str
+    value: Any
+    taken: int
 
 
 class _Reader:
@@ -78,25 +93,26 @@ class _Reader:
 
     def read(self, words: Sequence[Word]) -> None:
         options = self._classify(words)
-        at = 0
-        while at < len(words):
+        at, count = 0, len(words)
+        while at < count:
             option = options[at]
             following = at + 1
-            while following < len(words) and options[following] is None and words[following].text != "--":
+            while following < count and options[following] is None and words[following].text != "--":
                 following += 1
             if option is None:
                 self._stray(words[at])
                 at += 1
             else:
-                at += 1 + self._option(words[at], option, words[at + 1 : following])
+                at += 1 + self._again(words[at], option, words[at + 1 : following])
 
     def _classify(self, words: Sequence[Word]) -> list[Option | None]:
         """The option that each word names; after `--` nothing is one."""
         options: list[Option | None] = []
         for word in words:
-            if word.text == "--":
+            text = word.text
+            if text == "--":
                 break
-            options.append(self.index.find(word.text))
+            options.append(self.index.find(text) if text.startswith("-") else None)
         return options + [None] * (len(words) - len(options))
 
     def _stray(self, word: Word) -> None:
@@ -104,6 +120,37 @@ class _Reader:
             self._problem("unknown-words", None, word.text, [word])
         else:
             self._problem("unexpected-value", None, word.text, [word], spelled="")
+
+    def _again(self, word: Word, option: Option, following: Sequence[Word]) -> int:
+        """The same as `_option`, looked up where the flag was read before with the same words after it."""
+        texts = (word.text, *[w.text for w in following])
+        kept = self.index.settled
+        if texts not in kept:
+            make_room(kept)
+            kept[texts] = self._settled(option, texts)
+        settled = kept[texts]
+        if settled is None or settled.target in self.values or word.unknown or any([w.unknown for w in following]):
+            return self._option(word, option, following)
+        target = settled.target
+        self.seen |= settled.seen
+        self.spelled[target] = settled.spelled
+        self.unknown.pop(target, None)
+        self.values[target] = [settled.value]
+        self.origins[target] = word.span
+        end = following[settled.taken - 1] if settled.taken else word
+        if word.span and end.span:
+            self.spans[target] = Span(word.span.start, end.span.end)
+        return settled.taken
+
+    def _settled(self, option: Option, texts: tuple[str, ...]) -> Settled | None:
+        """What these words store; None where they do not store just one plain value, or are not faultless."""
+        alone = _Reader(self.flags, self.index)
+        word, *following = map(Word, texts)
+        taken = alone._option(word, option, following)
+        [(target, values)] = alone.values.items() if len(alone.values) == 1 else [("", [None])]
+        if alone.problems or not target or type(values[-1]) not in PLAIN:
+            return None
+        return Settled(target, frozenset(alone.seen), alone.spelled[target], values[-1], taken)
 
     def _option(self, word: Word, option: Option, following: Sequence[Word]) -> int:
         """Read one option; how many of the words that follow are its own."""
@@ -207,9 +254,9 @@ class _Reader:
         self.problems.append(Problem(kind, flag, given, detail, _around(words)))
 
     def finish(self) -> Reading:
-        open_ended = any(p.kind in ("unknown-words", "config-unread", "help") for p in self.problems)
-        for flag in self.index.required:
-            if flag not in self.seen and not open_ended:
+        missing = [flag for flag in self.index.required if flag not in self.seen]
+        if missing and not any(p.kind in ("unknown-words", "config-unread", "help") for p in self.problems):
+            for flag in missing:
                 self._problem("missing-required", flag, self.flags[flag].spellings[0], [])
         given = {flag: kept[-1] for flag, kept in self.values.items() if kept}
         return Reading(given, self.spans, self.spelled, tuple(self.unknown), tuple(self.problems))
@@ -230,7 +277,7 @@ def _stored(form: FlagForm, spelling: str, typed: list[Any]) -> Any:
 
 def _around(words: Sequence[Word]) -> Span | None:
     spans = [word.span for word in words if word.span]
-    return Span(min(s.start for s in spans), max(s.end for s in spans)) if spans else None
+    return Span(min([s.start for s in spans]), max([s.end for s in spans])) if spans else None
 
 
 def _nearest(name: str, known: Index) -> list[str]:

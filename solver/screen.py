@@ -21,6 +21,9 @@ Name = tuple[str, str]
 ORDER: Literal["little"] = "little"
 """Of the bytes of a number that stands for all rules: the first rule's comes first."""
 
+ASLEEP = 128
+"""What a rule's blockers are more while none of its flags and variables has changed; no rule has as many blockers."""
+
 FREE = Unknown(())
 """The value of a fact that may have any."""
 
@@ -33,7 +36,7 @@ class Screen:
         self._program = program
         self._rules = len(program.rules)
         self._blockers = int.from_bytes(screening.blockers, ORDER)
-        self._asleep = int.from_bytes(screening.asleep, ORDER)
+        self._asleep = int.from_bytes(screening.asleep, ORDER) * ASLEEP
         self._tests: dict[Name, list[Test]] = {}
         self._of_traits: dict[str, list[Test]] = {}
         for test in screening.tests:
@@ -49,7 +52,7 @@ class Screen:
         self.wakes = {(space, name): places for space, name, places in screening.wakes}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
-        self._steps: dict[Name, dict[tuple[Hashable, Hashable], Step]] = {name: {} for name in self._tests}
+        self._steps: dict[Name, dict[tuple[Hashable, Hashable, int], Step]] = {}
 
     def start(self, facts: Facts, state: State, free: Iterable[Name] = ()) -> Watch:
         """What can act on the values that a run starts from. `free`: further facts, which may have any value."""
@@ -68,14 +71,13 @@ class Screen:
                 woken |= self._waking(fact)
             if fact in self._tests:
                 blockers += self._more(fact, value)
-        asleep = self._asleep & ~woken
-        as_bytes = (blockers + asleep).to_bytes(self._rules, ORDER)
-        return Watch(self, bytearray(as_bytes), bytearray(asleep.to_bytes(self._rules, ORDER)), changed)
+        blockers += self._asleep & ~woken
+        return Watch(list(blockers.to_bytes(self._rules, ORDER)), changed)
 
     def _waking(self, fact: Name) -> int:
-        """The rules that a flag or variable wakes, as `number`."""
+        """The rules that a flag or variable wakes, as `number` of what they lose."""
         if fact not in self._woken:
-            self._woken[fact] = self.number(bits(self.wakes[fact]))
+            self._woken[fact] = self.number(bits(self.wakes[fact])) * ASLEEP
         return self._woken[fact]
 
     def _more(self, fact: Name, value: Any) -> int:
@@ -93,17 +95,17 @@ class Screen:
         known = {"flag": self._program.unset_flags, "env": self._program.unset_env}.get(space)
         return known.get(key) if known is not None else None
 
-    def step(self, name: Name, before: Any, after: Any) -> Step | None:
-        """What another value of a fact changes; None where no condition looks at that fact alone."""
-        steps = self._steps.get(name)
-        if steps is None:
-            return None
-        key = (key_of(before), key_of(after))
+    def step(self, name: Name, before: Any, after: Any, place: int = -1) -> Step:
+        """What another value of a flag or variable changes for the rules after a place."""
+        steps = self._steps.setdefault(name, {})
+        key = (key_of(before), key_of(after), place)
         found = steps.get(key)
         if found is None:
             make_room(steps)
             old, new = self.mask(name, before), self.mask(name, after)
-            found = steps[key] = Step(places_of(old & ~new), places_of(new & ~old))
+            later = -1 << place + 1
+            freed, blocked = places_of(old & ~new & later), places_of(new & ~old & later)
+            found = steps[key] = Step(tuple([p for p in self.wakes.get(name, ()) if p > place]), freed, blocked)
         return found
 
     def _by_traits(self, traits: Mapping[str, Any], space: str, state: State) -> int:
@@ -154,10 +156,14 @@ class Screen:
 
 
 class Step(NamedTuple):
-    """Places of the rules that a fact's new value frees, and of those that it rules out."""
+    """Places of the rules that a fact's first change wakes, that its new value frees, and that it rules out."""
 
-    freed: tuple[int, ...]
-    blocked: tuple[int, ...]
+    woken: tuple[int, ...] = ()
+    freed: tuple[int, ...] = ()
+    blocked: tuple[int, ...] = ()
+
+
+NOTHING = Step()
 
 
 def places_of(mask: int) -> tuple[int, ...]:
@@ -172,36 +178,34 @@ def places_of(mask: int) -> tuple[int, ...]:
 class Watch:
     """The places of the rules to look at in one run, in order, while flags and variables change.
 
-    `blockers`: a byte a rule, how many facts rule it out; `asleep`: 1 where none of its flags or variables has changed
-    yet, which is one of its blockers. `changed`: facts that are not, or were not, as they are when nothing is given.
+    `blockers`: how many facts rule each rule out, and `ASLEEP` where none of its flags or variables has changed yet.
+    `changed`: facts that are not, or were not, as they are when nothing is given.
     """
 
-    __slots__ = ("_asleep", "_blockers", "_changed", "_screen")
+    __slots__ = ("_blockers", "_changed")
 
-    def __init__(self, screen: Screen, blockers: bytearray, asleep: bytearray, changed: set[Name]) -> None:
-        self._screen, self._blockers, self._asleep, self._changed = screen, blockers, asleep, changed
+    def __init__(self, blockers: list[int], changed: set[Name]) -> None:
+        self._blockers, self._changed = blockers, changed
 
     def __iter__(self) -> Iterator[int]:
-        find = self._blockers.find
-        place = find(0)
-        while place >= 0:
+        blockers = self._blockers
+        end = len(blockers)
+        blockers.append(0)  # found at the latest
+        place = blockers.index(0)
+        while place < end:
             yield place
-            place = find(0, place + 1)
+            place = blockers.index(0, place + 1)
 
-    def changed(self, name: Name, before: Any, after: Any) -> None:
-        """A flag or variable has another value now."""
-        screen, blockers = self._screen, self._blockers
+    def changed(self, name: Name, step: Step) -> None:
+        """A flag or variable has another value now. `step`: what the screen says to that."""
+        blockers = self._blockers
+        woken, freed, blocked = step
         if name not in self._changed:
             self._changed.add(name)
-            asleep = self._asleep
-            for place in screen.wakes.get(name, ()):
-                if asleep[place]:
-                    asleep[place] = 0
-                    blockers[place] -= 1
-        step = screen.step(name, before, after)
-        if step is not None:
-            freed, blocked = step
-            for place in freed:
-                blockers[place] -= 1
-            for place in blocked:
-                blockers[place] += 1
+            for place in woken:
+                if blockers[place] >= ASLEEP:
+                    blockers[place] -= ASLEEP
+        for place in freed:
+            blockers[place] -= 1
+        for place in blocked:
+            blockers[place] += 1

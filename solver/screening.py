@@ -70,11 +70,18 @@ def screening_of(program: "Program") -> Screening:
 def _wakes(program: "Program") -> list[tuple[str, str, tuple[int, ...]]]:
     from solver.decisions import Ready
 
-    found: dict[tuple[str, str], list[int]] = {}
     state = _Unset(program)
+    sleeping: dict[int, list[tuple[str, str]]] = {}
+    written: set[tuple[str, str]] = set()
     for place, rule in enumerate(program.rules):
         names = [name for name in names_of(rule) if name[0] in state.values]
         if names and Ready(rule, program).decide(state) is None:  # type: ignore[arg-type]  # reads it the same way
+            sleeping[place] = names
+        else:
+            written |= {(item.space, item.name) for branch in rule.branches for item in branch.sets}
+    found: dict[tuple[str, str], list[int]] = {}
+    for place, names in sleeping.items():
+        if written.isdisjoint(names):  # what nearly every launch would wake need not be put to sleep
             for name in names:
                 found.setdefault(name, []).append(place)
     return [(space, name, tuple(places)) for (space, name), places in found.items()]

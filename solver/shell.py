@@ -67,8 +67,9 @@ DOCUMENTS = ("<<", "<<-")
 
 def tokens(text: str) -> list[Token]:
     """Split shell text. A quote, `${` or `$(` that is never closed is refused."""
-    if _PLAIN_LINE.fullmatch(text):
-        return [_plain_token(match[0], match.start()) for match in _PLAIN_WORD.finditer(text)]
+    plain = plain_words(text)
+    if plain is not None:
+        return [_plain_token(word, at) for word, at in plain]
     found: list[Token] = []
     awaited: list[tuple[str, bool]] = []
     at = 0
@@ -96,6 +97,13 @@ def tokens(text: str) -> list[Token]:
                 at = _document(text, at, ending, tabs, found)
             awaited = []
     return found
+
+
+def plain_words(text: str) -> list[tuple[str, int]] | None:
+    """The words of a text without quotes, expansions, operators and comments, each with its offset; None: it has such."""
+    if not _PLAIN_LINE.fullmatch(text):
+        return None
+    return [(match[0], match.start()) for match in _PLAIN_WORD.finditer(text)]
 
 
 def _plain_token(word: str, start: int) -> Token:

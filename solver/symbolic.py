@@ -264,7 +264,7 @@ class Builder:
     def _tell_screen(self, key: tuple[str, str], before: Any, after: Any) -> None:
         """To the screen, a value that depends on choices may be any."""
         told = FREE if type(after) in (Var, Lazy) else after
-        self._watch.changed(key, self._told.get(key, before), told)
+        self._watch.changed(key, self.resolver.screen.step(key, self._told.get(key, before), told))
         self._told[key] = told
 
     def _reported(self, rule: CompiledRule, key: tuple[str, str], before: Any, after: Any) -> Any:

@@ -32,7 +32,7 @@ class Everything:
     def __iter__(self) -> Iterator[int]:
         return iter(self.places)
 
-    def changed(self, name: tuple[str, str], before: object, after: object) -> None:
+    def changed(self, name: tuple[str, str], step: object) -> None:
         pass
 
 
@@ -94,4 +94,4 @@ def test_equal_numbers_of_other_types_are_remembered_apart(store: Store) -> None
         state = run(context.resolver, context.facts, context.estimates).state
         state.write(("flag", "mem_fraction_static"), None)
         state.write(("flag", "chunked_prefill_size"), fraction)
-        assert repr(ready.remembered(state)) == repr(ready.decide(state))
+        assert repr(ready.remembered(state, state.keys)) == repr(ready.decide(state))

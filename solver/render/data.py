@@ -11,6 +11,7 @@ from solver import __version__
 from solver.check import Resolved, Result
 from solver.compiled import Program
 from solver.context import Context
+from solver.facts import make_room
 from solver.findings import spelling
 from solver.handoff.command import argv_of, shell_of
 from solver.records import Fact, Finding, Fix, Known, Severity, Source, Stage
@@ -113,7 +114,7 @@ def result_data(context: Context, result: Result) -> ResultData:
         **head(context),
         verdict=result.verdict,
         findings=tuple(finding_data(f, program) for f in result.findings),
-        resolved=dict(sorted(result.resolved.items())),
+        resolved=result.resolved,
         evidence=evidence_data(context, result),
         assumed=assumed_data(context),
     )
@@ -136,8 +137,19 @@ def assumed_data(context: Context) -> tuple[AssumedData, ...]:
     return tuple(AssumedData(a.what, a.value, a.why) for a in context.assumed)
 
 
+_kept: dict[int, tuple[Finding, FindingData]] = {}
+
+
 def finding_data(finding: Finding, program: Program) -> FindingData:
-    """One finding."""
+    """One finding; launches of a batch share those that read the same."""
+    kept = _kept.get(id(finding))
+    if kept is None:
+        make_room(_kept)
+        kept = _kept[id(finding)] = (finding, _finding_data(finding, program))  # with it, so that its id stays its own
+    return kept[1]
+
+
+def _finding_data(finding: Finding, program: Program) -> FindingData:
     return FindingData(
         rule=finding.rule,
         severity=finding.severity,

@@ -9,7 +9,9 @@ import msgspec
 from solver.check import Result
 from solver.compiled import Program
 from solver.context import Context
+from solver.decisions import Resolver
 from solver.evidence import Difference, Nearest, Scope, support_of
+from solver.facts import key_of, make_room
 from solver.render.evidence import named, typed
 
 
@@ -63,7 +65,7 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
     if support is None:
         return None
     program = context.resolver.program
-    choices = {name: typed(name, value, program) for name, value in support.choices.items()}
+    choices = {name: _typed(name, value, context.resolver) for name, value in support.choices.items()}
     return EvidenceData(
         architecture=support.architecture,
         machine=support.machine,
@@ -71,12 +73,24 @@ def evidence_data(context: Context, result: Result) -> EvidenceData | None:
         records=support.records,
         ran=support.ran,
         nearest=_nearest(support.nearest, program) if support.nearest else None,
-        unseen=tuple(choices[name] for name in support.unseen),
+        unseen=tuple([choices[name] for name in support.unseen]),
         pairs=tuple(
-            PairData((choices[a], choices[b]), r.id if r else None, r.release if r else None)
-            for a, b, r in support.pairs
+            [
+                PairData((choices[a], choices[b]), r.id if r else None, r.release if r else None)
+                for a, b, r in support.pairs
+            ]
         ),
     )
+
+
+def _typed(name: str, value: Any, resolver: Resolver) -> str:
+    """A choice as one types it; launches make the same ones again."""
+    key = (name, key_of(value))
+    words = resolver.typed.get(key)
+    if words is None:
+        make_room(resolver.typed)
+        words = resolver.typed[key] = typed(name, value, resolver.program)
+    return words
 
 
 def _nearest(near: Nearest, program: Program) -> NearestData:
@@ -89,4 +103,4 @@ def _nearest(near: Nearest, program: Program) -> NearestData:
 
 
 def _differences(found: tuple[Difference, ...], program: Program) -> tuple[DifferenceData, ...]:
-    return tuple(DifferenceData(named(d.flag, program), d.here, d.there) for d in found)
+    return tuple([DifferenceData(named(d.flag, program), d.here, d.there) for d in found])
