@@ -24,7 +24,7 @@ BARE = {o.name: o.bare for verb in VERBS.values() for o in verb.options if o.bar
 
 def main() -> None:
     """The console entry point. Every RequestError ends in one line and exit status 2."""
-    gc.set_threshold(100_000)  # a short life: collecting what is loaded once costs more than it frees
+    gc.set_threshold(1_000_000)  # what a run makes it keeps: looking through it again and again costs a tenth
     atexit.register(gc.freeze)  # else the end looks through all that is alive, which took a fifth of a long run
     argv = sys.argv[1:] or ["--help"]
     try:

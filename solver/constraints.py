@@ -79,6 +79,11 @@ class Level(msgspec.Struct, frozen=True):
     flags: bool = False
     """It counts what is given: flags that change nothing else do not make another answer."""
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The variables behind the amounts."""
+        return tuple(dict.fromkeys(n for amount in self.amounts for n in amount.inputs))
+
 
 def allowed(level: Level, optimum: float) -> float:
     """The most that a level may cost once its optimum is known."""

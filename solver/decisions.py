@@ -89,6 +89,7 @@ class Ready:
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
         self._decided: dict[Hashable, Decision | None] = {}
+        self._applied: dict[Hashable, Any] = {}
         self.fired: dict[Hashable, tuple[Decision, Any]] = {}
         """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
         self.findings: dict[Hashable, tuple[Any, Any]] = {}
@@ -127,6 +128,12 @@ class Ready:
         return None if any(space == "estimate" for space, _ in names) else gatherer(names)
 
     @cached_property
+    def premises(self) -> Callable[[Keys], Hashable] | None:
+        """Gathers what the conditions look at; None where a computed figure or an intermediate value is among it."""
+        names = dict.fromkeys(name for node in self.rule.when for name in names_in(node))
+        return None if any(space in ("estimate", "let") for space, _ in names) else gatherer(names)
+
+    @cached_property
     def targets(self) -> Callable[[Keys], Hashable]:
         """Gathers the flags and variables that the rule may write, and what was given for them."""
         names = [(s.space, s.name) for b in self.rule.branches for s in b.sets]
@@ -135,7 +142,7 @@ class Ready:
     def remembered(self, state: State, keys: Keys) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before. `keys`: the state's."""
         if self.inputs is None:
-            return self.decide(state)
+            return self._figured(state, keys)
         key = self.inputs(keys)
         try:
             return self._decided[key]
@@ -144,14 +151,31 @@ class Ready:
             decision = self._decided[key] = self.decide(state)
             return decision
 
+    def _figured(self, state: State, keys: Keys) -> Decision | None:
+        """The decision of a rule that computes a figure, its conditions looked up where they rest on facts alone."""
+        if self.premises is None:
+            return self.decide(state)
+        key = self.premises(keys)
+        if key not in self._applied:
+            make_room(self._applied)
+            self._applied[key] = conjunction(self.when, state)
+        applies = self._applied[key]
+        return None if applies is False else self._act(applies, state, self._lets(state))
+
     def decide(self, state: State) -> Decision | None:
         """What the rule does on these facts; None: nothing."""
+        lets = self._lets(state)
+        applies = conjunction(self.when, state)
+        return None if applies is False else self._act(applies, state, lets)
+
+    def _lets(self, state: State) -> dict[str, Any]:
+        """The rule's intermediate values, which the state has too from now on."""
         state.spaces["let"] = lets = {}
         for name, value in self.let:
             lets[name] = value(state)
-        applies = conjunction(self.when, state)
-        if applies is False:
-            return None
+        return lets
+
+    def _act(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
         return self._written(applies, state, lets) if self.rule.branches else self._violation(applies, state, lets)
 
     def _violation(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from solver.compiled import Program
-from solver.conditions import Evaluator, Unknown, evaluator
+from solver.conditions import Unknown, evaluator
 from solver.facts import Facts, Keys, State, gatherer, make_room
 from solver.formulas import LayoutFormula, MemoryFormula
 from solver.index import Index
@@ -28,15 +29,17 @@ Names = tuple[tuple[str, str], ...]
 class Computed:
     """An argument that is more than a fact's value, remembered: launches differ in few of the facts it looks at."""
 
-    __slots__ = ("_evaluate", "_gather", "_kept")
+    __slots__ = ("_evaluate", "_kept", "_pick")
 
-    def __init__(self, node: Node, program: Program) -> None:
+    def __init__(self, node: Node, program: Program, inputs: Names) -> None:
         self._evaluate = evaluator(node, program.tables)
-        self._gather = gatherer(names_in(node))
+        places = [inputs.index(name) for name in dict.fromkeys(names_in(node))]
+        self._pick: Callable[[Any], Hashable] = itemgetter(*places) if places else lambda keys: ()
         self._kept: dict[Hashable, Any] = {}
 
-    def __call__(self, state: State) -> Any:
-        key = self._gather(state.keys)
+    def __call__(self, state: State, inputs: Hashable) -> Any:
+        """Its value in a state. `inputs`: what the formula's inputs are compared by."""
+        key = self._pick(inputs)
         try:
             return self._kept[key]
         except KeyError:
@@ -54,13 +57,14 @@ class Expressions:
         self._worked_out: tuple[Hashable, Any] = (None, None)
 
     @cached_property
-    def _computed(self) -> list[tuple[str, Computed]]:
-        nodes = ((argument, node) for argument, node in self.nodes.items() if node[0] != "name")
-        return [(argument, Computed(node, self._program)) for argument, node in nodes]
-
-    @cached_property
-    def _looked_up(self) -> list[tuple[str, str, str]]:
-        return [(argument, *node[1:]) for argument, node in self.nodes.items() if node[0] == "name"]
+    def _found(self) -> list[tuple[str, tuple[str, str], Computed | None]]:
+        """How each argument is found: the value of a fact, or computed."""
+        found: list[tuple[str, tuple[str, str], Computed | None]] = []
+        for argument, node in self.nodes.items():
+            named = node[0] == "name"
+            fact, computed = (node[1:], None) if named else (("", ""), Computed(node, self._program, self.inputs))
+            found.append((argument, (fact[0], fact[1]), computed))
+        return found
 
     @cached_property
     def inputs(self) -> Names:
@@ -75,15 +79,18 @@ class Expressions:
         """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
         inputs = self._gather(state.keys)
         if self._worked_out[0] != inputs:
-            values = dict.fromkeys(self.nodes)
-            for argument, computed in self._computed:
-                values[argument] = computed(state)
-            for argument, space, name in self._looked_up:
-                values[argument] = state.get(space, name)
-            unknown = [v for v in values.values() if type(v) is Unknown]
-            names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
-            self._worked_out = (inputs, Unknown(names) if unknown else values)
+            get = state.get
+            values = {
+                argument: get(*fact) if computed is None else computed(state, inputs)
+                for argument, fact, computed in self._found
+            }
+            unknown = Unknown in map(type, values.values())
+            self._worked_out = (inputs, _unknown(values) if unknown else values)
         return self._worked_out[1]
+
+
+def _unknown(values: Mapping[str, Any]) -> Unknown:
+    return Unknown(tuple(dict.fromkeys(n for v in values.values() if type(v) is Unknown for n in v.names)))
 
 
 class Figure:

@@ -122,7 +122,8 @@ class State:
     __slots__ = ("_changed", "_keys", "_program", "domains", "estimates", "origins", "spaces")
 
     def __init__(self, program: Program, facts: Facts, estimates: Mapping[str, Any]) -> None:
-        flags = {**program.unset_flags, **facts.given}
+        flags = program.unset_flags.copy()
+        flags.update(facts.given)
         for flag_id in facts.doubtful:
             flags[flag_id] = Unknown((f"flag.{flag_id}",), program.flags[flag_id].choices)
         env = program.unset_env.copy()
@@ -174,8 +175,8 @@ class State:
         if values is not None and name in values:
             return values[name]
         if space in TRAIT_SPACES:
-            dotted = f"{space}.{name}"
-            return Unknown((dotted,), self.domains.get(dotted))
+            whole = dotted(space, name)
+            return Unknown((whole,), self.domains.get(whole))
         if space == "estimate":
             return self.estimates[name](self)
         return None

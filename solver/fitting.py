@@ -183,21 +183,20 @@ def pool_cell(model: Values, settings: Settings) -> float:
     if model.get("compressed_layers"):
         return compressed_bytes_per_token_per_gpu(model, settings.swa_full_tokens_ratio, settings.drafts, settings.pp)
     cell = kv_bytes_per_token_per_gpu(model, settings.attention_tp, settings.kv_dtype, settings.pp)
-    width = BYTES[resolved_kv_dtype(model, settings.kv_dtype)]
-    full, sliding = layer_bytes(model, settings.attention_tp, width)
-    if model.get("sliding_layers"):
-        cell -= sliding * stage(model["sliding_layers"], settings.pp) * (1 - settings.swa_full_tokens_ratio)
-    if settings.drafts and settings.draft_counted:
-        cell += full * (model.get("mtp_layers") or 0)
+    counted = settings.drafts and settings.draft_counted
+    if model.get("sliding_layers") or counted:
+        width = BYTES[resolved_kv_dtype(model, settings.kv_dtype)]
+        full, sliding = layer_bytes(model, settings.attention_tp, width)
+        cell -= sliding * stage(model.get("sliding_layers") or 0, settings.pp) * (1 - settings.swa_full_tokens_ratio)
+        cell += full * (model.get("mtp_layers") or 0) if counted else 0.0
     return cell
 
 
 def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
-    per_request = state_bytes_per_request(
-        model, settings.attention_tp, settings.slots_per_request, settings.draft_tokens, settings.ssm_dtype, settings.pp
-    )
+    tp, slots = settings.attention_tp, settings.slots_per_request
+    per_request = state_bytes_per_request(model, tp, slots, settings.draft_tokens, settings.ssm_dtype, settings.pp)
     wanted = settings.max_running_requests * per_request / GIB
-    by_state = sizes.slots // settings.slots_per_request if per_request else None
+    by_state = sizes.slots // slots if per_request else None
     by_tokens = sizes.tokens // settings.context if settings.context else 0
     return Memory(
         fits=(short := shortage(settings, sizes, by_state)) is None,
@@ -212,8 +211,8 @@ def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
         state_pool_gib=round(sizes.state_pool, 2),
         kv_tokens=sizes.tokens,
         state_slots=sizes.slots,
-        slots_per_request=settings.slots_per_request,
-        states_short=bool(per_request) and sizes.weights < sizes.static and sizes.slots < settings.slots_per_request,
+        slots_per_request=slots,
+        states_short=bool(per_request) and sizes.weights < sizes.static and sizes.slots < slots,
         requests=by_tokens if by_state is None else min(by_tokens, by_state),
     )
 

@@ -24,7 +24,11 @@ class MemoryFormula:
     """solver/fitting.py on one model and machine."""
 
     def __init__(self, facts: Facts) -> None:
+        from solver.fitting import fits, fitting_tp
+
         self.facts = facts
+        self._fits, self._smallest_tp = fits, fitting_tp
+        self._missing = missing_for_memory(facts)
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._last: tuple[Any, Any] = (None, None)
         self._fitting: tuple[Any, int | None] = (None, None)
@@ -38,9 +42,7 @@ class MemoryFormula:
 
     def _fitting_tp(self, arguments: dict[str, Any]) -> int | None:
         if arguments is not self._fitting[0]:
-            from solver.fitting import fitting_tp
-
-            found = fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+            found = self._smallest_tp(self.facts.model, self.facts.hardware, _settings(arguments))
             self._fitting = (arguments, found)
         return self._fitting[1]
 
@@ -57,11 +59,9 @@ class MemoryFormula:
     def _sized(self, arguments: dict[str, Any]) -> Any:
         if not usable(arguments):
             return None
-        if missing := missing_for_memory(self.facts) or _unsized(self.facts, arguments):
+        if missing := self._missing or _unsized(self.facts, arguments):
             return Unknown(missing)
-        from solver.fitting import fits
-
-        return fits(self.facts.model, self.facts.hardware, _settings(arguments))
+        return self._fits(self.facts.model, self.facts.hardware, _settings(arguments))
 
 
 def usable(arguments: Mapping[str, Any]) -> bool:

@@ -79,7 +79,7 @@ def _read_plain(text: str) -> Launch | None:
     All before its first flag is the beginning of many launches, and read once.
     """
     first = text.find(" --")
-    words = plain_words(text) if 0 < first and len(text) <= LONGEST_COMMAND else None
+    words = plain_words(text) if first > 0 and len(text) <= LONGEST_COMMAND else None
     if words is None:
         return None
     beginning = text[:first]

@@ -128,8 +128,8 @@ class _Reader:
         if texts not in kept:
             make_room(kept)
             kept[texts] = self._settled(option, texts)
-        settled = kept[texts]
-        if settled is None or settled.target in self.values or word.unknown or any([w.unknown for w in following]):
+        settled: Settled | None = kept[texts]
+        if settled is None or settled.target in self.values or word.unknown or any(w.unknown for w in following):
             return self._option(word, option, following)
         target = settled.target
         self.seen |= settled.seen

@@ -6,7 +6,7 @@ value that the fact takes. A run counts, for each rule, the facts that rule it o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, NamedTuple
@@ -47,14 +47,13 @@ class Screen:
         self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
         self._masks: dict[Name, dict[Hashable, int]] = {name: {} for name in self._tests}
         self._numbers: dict[int, int] = {}
-        self._woken: dict[Name, int] = {}
-        self._added: dict[Name, dict[Hashable, int]] = {}
+        self._told: dict[tuple[Name, Hashable], tuple[int, int]] = {}
         self.wakes = {(space, name): places for space, name, places in screening.wakes}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
         self._steps: dict[Name, dict[tuple[Hashable, Hashable, int], Step]] = {}
 
-    def start(self, facts: Facts, state: State, free: Iterable[Name] = ()) -> Watch:
+    def start(self, facts: Facts, state: State, free: Collection[Name] = ()) -> Watch:
         """What can act on the values that a run starts from. `free`: further facts, which may have any value."""
         blockers = self._blockers + self._by_traits(facts.model, "model", state)
         blockers += self._by_traits(facts.hardware, "hardware", state)
@@ -62,32 +61,32 @@ class Screen:
             blockers += self.number(self.mask(fact, state.get(*fact)))
         changed: set[Name] = set()
         woken = 0
-        flags = (*facts.given, *facts.doubtful)
-        stated = (("flag", flags), ("given", facts.given), ("env", facts.env))
-        values = {(space, name): state.spaces[space].get(name) for space, names in stated for name in names}
-        for fact, value in (values | dict.fromkeys(free, FREE)).items():
+        for space, names in (("flag", (*facts.given, *facts.doubtful)), ("given", facts.given), ("env", facts.env)):
+            values = state.spaces[space]
+            for name in names:
+                fact = (space, name)
+                if fact not in free:
+                    changed.add(fact)
+                    more, wakes = self._stated(fact, values.get(name))
+                    blockers += more
+                    woken |= wakes
+        for fact in free:
             changed.add(fact)
-            if fact in self.wakes:
-                woken |= self._waking(fact)
-            if fact in self._tests:
-                blockers += self._more(fact, value)
+            more, wakes = self._stated(fact, FREE)
+            blockers += more
+            woken |= wakes
         blockers += self._asleep & ~woken
         return Watch(list(blockers.to_bytes(self._rules, ORDER)), changed)
 
-    def _waking(self, fact: Name) -> int:
-        """The rules that a flag or variable wakes, as `number` of what they lose."""
-        if fact not in self._woken:
-            self._woken[fact] = self.number(bits(self.wakes[fact])) * ASLEEP
-        return self._woken[fact]
-
-    def _more(self, fact: Name, value: Any) -> int:
-        """What a stated value adds to the blockers that there are while nothing is given."""
-        known = self._added.setdefault(fact, {})
-        key = key_of(value)
-        if key not in known:
-            make_room(known)
-            known[key] = self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
-        return known[key]
+    def _stated(self, fact: Name, value: Any) -> tuple[int, int]:
+        """What a stated value adds to the blockers while nothing is given, and what those lose that it wakes."""
+        key = (fact, key_of(value))
+        kept = self._told.get(key)
+        if kept is None:
+            make_room(self._told)
+            more = self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
+            kept = self._told[key] = (more, self.number(bits(self.wakes.get(fact, ()))) * ASLEEP)
+        return kept
 
     def unset(self, name: Name) -> Any:
         """The value of a flag or variable while nothing is given."""

@@ -67,9 +67,8 @@ DOCUMENTS = ("<<", "<<-")
 
 def tokens(text: str) -> list[Token]:
     """Split shell text. A quote, `${` or `$(` that is never closed is refused."""
-    plain = plain_words(text)
-    if plain is not None:
-        return [_plain_token(word, at) for word, at in plain]
+    if (words := plain_words(text)) is not None:
+        return [_plain_token(word, at) for word, at in words]
     found: list[Token] = []
     awaited: list[tuple[str, bool]] = []
     at = 0
@@ -100,7 +99,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def plain_words(text: str) -> list[tuple[str, int]] | None:
-    """The words of a text without quotes, expansions, operators and comments, each with its offset; None: it has such."""
+    """The words of a text with their offsets; None where it has quotes, expansions, operators or comments."""
     if not _PLAIN_LINE.fullmatch(text):
         return None
     return [(match[0], match.start()) for match in _PLAIN_WORD.finditer(text)]

@@ -165,7 +165,9 @@ def _build(root: str) -> dict[str, bytes]:
     files = {f"release-{release}": encode(program) for release, program in programs.items()}
     files |= {f"looks-{release}": encode(looks_of(program)) for release, program in programs.items()}
     evidence = evidence_parts(knowledge, programs)
-    files |= {f"evidence-{architecture}": encode(part, order="deterministic") for architecture, part in evidence.items()}
+    files |= {
+        f"evidence-{architecture}": encode(part, order="deterministic") for architecture, part in evidence.items()
+    }
     files |= {n: encode(part) for n, part in index_parts(knowledge, digest.hexdigest(), tuple(evidence)).items()}
     files["texts"] = encode({r.id: r for r in knowledge.rules.values()})
     return files

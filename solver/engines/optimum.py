@@ -39,15 +39,10 @@ def optimise(
     return _first_in_order(engine, held, best), tuple(costs)
 
 
-def _inputs(level: Level) -> tuple[str, ...]:
-    """The variables behind a level's amounts."""
-    return tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
-
-
 def _worth_a_try(levels: tuple[Level, ...], number: int) -> bool:
     """Whether to try a level without its claims: not where a later level looks at the same combinations anyway."""
     level, later = levels[number], levels[number + 1 :]
-    return level.claims and bool(level.amounts) and all(o.claims or _inputs(o) != _inputs(level) for o in later)
+    return level.claims and bool(level.amounts) and all(o.claims or o.inputs != level.inputs for o in later)
 
 
 def _without_claims(engine: SatEngine, level: Level, held: list[int]) -> Assignment | None:
@@ -70,24 +65,19 @@ def _choose_row(
 
     Combinations known from an earlier level are all that can still be possible; what came between may have taken some.
     """
-    names = _inputs(level)
+    names = level.inputs
     known = rows.get(names)
     if known is None:
         costs = engine.rows(level, held)
         optimum = min(costs.values())
     else:
-        costs = {row: _cost(engine, level, names, row) for row in known}
+        costs = engine.costs(level, known)
         optimum, best = _first_possible(engine, names, costs, held, best)
     limit = allowed(level, optimum) + max(1e-6, abs(optimum) * 1e-9)
     rows[names] = [row for row, value in costs.items() if value <= limit]
     held.append(engine.exclude(names, [row for row, value in costs.items() if value > limit]))
     found = engine.solve(held)
     return optimum, found if found is not None else best
-
-
-def _cost(engine: SatEngine, level: Level, names: tuple[str, ...], row: tuple[Any, ...]) -> float:
-    values = dict(zip(names, row, strict=True))
-    return level.constant + sum(engine.lazy_value(a, {n: values[n] for n in a.inputs}) or 0 for a in level.amounts)
 
 
 def _first_possible(

@@ -43,7 +43,7 @@ class SatEngine:
         self._count = 0
         self._literals: dict[str, dict[Any, int]] = {}
         self._readers: dict[str, list[tuple[int, int, Any]]] = {}
-        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._kept: dict[int, dict[tuple[Any, ...], Any]] = {}
         self._counters: dict[tuple[int, ...], list[int]] = {}
         self._solver = Solver(name="cadical153")
         self.selectors: dict[str, int] = {}
@@ -165,10 +165,14 @@ class SatEngine:
         ]
 
     def lazy_value(self, lazy: Lazy, values: Assignment) -> Any:
-        key = (id(lazy), *values.values())
-        if key not in self._kept:
-            self._kept[key] = lazy.run(values)
-        return self._kept[key]
+        return self._value(lazy, tuple(values.values()))
+
+    def _value(self, lazy: Lazy, row: tuple[Any, ...]) -> Any:
+        """A lazy value for the values of its inputs, in their order."""
+        kept = self._kept.setdefault(id(lazy), {})
+        if row not in kept:
+            kept[row] = lazy.run(dict(zip(lazy.inputs, row, strict=True)))
+        return kept[row]
 
     def _read(self, names: Iterable[str], truth: list[int]) -> Assignment:
         values = {}
@@ -182,11 +186,16 @@ class SatEngine:
 
     def rows(self, level: Level, held: Iterable[int]) -> dict[tuple[Any, ...], float]:
         """Every combination of the level's inputs that is possible under the assumptions, with its cost."""
-        names = tuple(dict.fromkeys(n for amount in level.amounts for n in amount.inputs))
+        names = level.inputs
+        return self.costs(level, [tuple(values.values()) for values in self.combinations(names, held)])
+
+    def costs(self, level: Level, rows: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, ...], float]:
+        """The cost of each combination of values of the level's inputs."""
+        names = level.inputs
+        parts = [(amount, [names.index(n) for n in amount.inputs]) for amount in level.amounts]
         return {
-            tuple(values.values()): level.constant
-            + sum(self.lazy_value(amount, {n: values[n] for n in amount.inputs}) or 0 for amount in level.amounts)
-            for values in self.combinations(names, held)
+            row: level.constant + sum([self._value(a, tuple([row[p] for p in places])) or 0 for a, places in parts])
+            for row in rows
         }
 
     def combinations(self, names: Iterable[str], held: Iterable[int]) -> Iterator[Assignment]:

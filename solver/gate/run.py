@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -31,7 +30,6 @@ def gate(values: dict[str, Any]) -> int:
     """Find the launches in files and folders and check them; `-` reads standard input."""
     from solver.verbs import store
 
-    gc.set_threshold(1_000_000)  # what a run makes it keeps; looking through it again and again costs a tenth
     where = store()
     paths: Sequence[str] = values["command"] or (".",)
     settings = load(next((p for p in paths if p != "-"), "."), values["config"])
