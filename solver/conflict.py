@@ -43,11 +43,12 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
     alone: the rules are given. Otherwise each rule is a part of the conflict. A demand is never dropped.
     """
     goal = goal_of(context, goal)
+    others = elsewhere(context, goal, demand)
     opened = _opened(context, goal, demand)
     problem = problem_of(context, goal, opened)
     if problem.model.fixed_violations:
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
-        return Impossible(members, ranked(elsewhere(context, goal, demand)))
+        return Impossible(members, ranked(others()))
     asked = demand.key if demand else None
     kept = {c.key for c in problem.kept if c.key != asked and c.key not in goal.get("keep", {})}
     soft = {f"{PIN}{c.key}": (c.key, c.values[0]) for c in opened if c.pinned and c.key != asked}
@@ -58,7 +59,7 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
         members = _members(context, problem, *_core(engine, goal))
         ways = corrections(engine, _droppable(engine, goal))
         repairs = [repaired(context, problem, engine, way) for way in ways[: 2 * MOST_REPAIRS]]
-    return Impossible(members, ranked([*(r for r in repairs if r), *elsewhere(context, goal, demand)]))
+    return Impossible(members, ranked([*(r for r in repairs if r), *others()]))
 
 
 def _opened(context: Context, goal: Goal, demand: Demand | None) -> tuple[Choice, ...]:

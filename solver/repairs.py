@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ from solver.engines.sat import SatEngine, holds
 from solver.facts import Facts
 from solver.findings import spelling
 from solver.goals import Goal
+from solver.records import Traits
+from solver.side_by_side import begin
 from solver.solve import Problem, aimed, built, checked, completed, errors_in, metrics_of
 from solver.words import say
 
@@ -131,12 +134,19 @@ def ranked(repairs: Iterable[Repair]) -> tuple[Repair, ...]:
     return tuple(found.values())[:MOST_REPAIRS]
 
 
-def elsewhere(context: Context, goal: Goal, demand: Demand | None = None) -> tuple[Repair, ...]:
-    """Repairs that keep every pin: another checkpoint of the same model, another release."""
-    return (*_other_checkpoints(context, goal, demand), *_other_releases(context, goal, demand))
+def elsewhere(context: Context, goal: Goal, demand: Demand | None = None) -> Callable[[], list[Repair]]:
+    """Begin to look for repairs that keep every pin: another checkpoint of the same model, another release."""
+    works = [partial(_other_checkpoint, context, goal, demand, entry) for entry in _family(context)]
+    results = begin([partial(_plainly, work) for work in (*works, partial(_other_release, context, goal, demand))])
+    return lambda: [Repair(*fields) for fields in results() if fields is not None]
 
 
-def _other_releases(context: Context, goal: Goal, demand: Demand | None) -> list[Repair]:
+def _plainly(work: Callable[[], Repair | None]) -> tuple[Any, ...] | None:
+    found = work()
+    return None if found is None else msgspec.structs.astuple(found)
+
+
+def _other_release(context: Context, goal: Goal, demand: Demand | None) -> Repair | None:
     """The nearest newer verified release in which the request has a solution."""
     releases = [r.version for r in context.index.releases]
     newer = releases[releases.index(context.release) + 1 :]
@@ -152,25 +162,24 @@ def _other_releases(context: Context, goal: Goal, demand: Demand | None) -> list
         moved = msgspec.structs.replace(context, resolver=resolver, facts=facts, release=release)
         repair = _solved(context, moved, goal, demand, f"use SGLang {release}")
         if repair:
-            return [repair]
-    return []
+            return repair
+    return None
 
 
-def _other_checkpoints(context: Context, goal: Goal, demand: Demand | None) -> list[Repair]:
+def _family(context: Context) -> list[Traits]:
     """Other checkpoints of the same family in the catalogue."""
-    family = context.facts.model.get("family")
-    found = []
-    for entry in context.index.models.values():
-        if family is None or entry.family != family or entry.id == context.facts.model.get("id"):
-            continue
-        given = {k: v for k, v in context.facts.given.items() if k not in ("model_path", "quantization")}
-        if entry.hub_ids and "model_path" in context.facts.given:
-            given["model_path"] = entry.hub_ids[0]
-        traits = {"id": entry.id, "family": entry.family, **entry.traits}
-        facts = msgspec.structs.replace(context.facts, given=given, model=traits)
-        moved = msgspec.structs.replace(context, facts=facts, model_name=entry.id)
-        repair = _solved(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
-        if repair:
-            changes = tuple(c for c in repair.changes if "model-path" not in c)
-            found.append(msgspec.structs.replace(repair, changes=changes))
-    return sorted(found, key=lambda r: (r.costs, r.changes))
+    family, own = context.facts.model.get("family"), context.facts.model.get("id")
+    return [e for e in context.index.models.values() if family is not None and e.family == family and e.id != own]
+
+
+def _other_checkpoint(context: Context, goal: Goal, demand: Demand | None, entry: Traits) -> Repair | None:
+    given = {k: v for k, v in context.facts.given.items() if k not in ("model_path", "quantization")}
+    if entry.hub_ids and "model_path" in context.facts.given:
+        given["model_path"] = entry.hub_ids[0]
+    traits = {"id": entry.id, "family": entry.family, **entry.traits}
+    facts = msgspec.structs.replace(context.facts, given=given, model=traits)
+    moved = msgspec.structs.replace(context, facts=facts, model_name=entry.id)
+    repair = _solved(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
+    if repair is None:
+        return None
+    return msgspec.structs.replace(repair, changes=tuple(c for c in repair.changes if "model-path" not in c))

@@ -120,7 +120,8 @@ class Builder:
             parts = tuple(arguments.values())
 
             def compute(*values: Any) -> Any:
-                known = not any(type(v) is Unknown or v is DOUBT for v in values)
+                kinds = set(map(type, values))
+                known = Unknown not in kinds and type(DOUBT) not in kinds
                 return figure.compute(dict(zip(arguments, values, strict=True))) if known else DOUBT
 
             lazy = any(type(p) in (Var, Lazy) for p in parts)

@@ -146,7 +146,19 @@ def lazily(function: Any, *parts: Any) -> Lazy:
     for part in parts:
         names = (part.name,) if type(part) is Var else part.inputs if type(part) is Lazy else ()
         inputs.update(dict.fromkeys(names))
-    return Lazy(tuple(inputs), lambda values: function(*(read(p, values) for p in parts)))
+    plain = [None if type(part) in (Var, Lazy) else settled(part) for part in parts]
+    named = [(place, part.name) for place, part in enumerate(parts) if type(part) is Var]
+    computed = [(place, part.run) for place, part in enumerate(parts) if type(part) is Lazy]
+
+    def run(values: Mapping[str, Any]) -> Any:
+        arguments = plain.copy()
+        for place, name in named:
+            arguments[place] = values[name]
+        for place, compute in computed:
+            arguments[place] = compute(values)
+        return function(*arguments)
+
+    return Lazy(tuple(inputs), run)
 
 
 def _lazy_junction(disjunction: bool, negate: bool, names: tuple[str, ...], lazy: list[Lazy]) -> Lazy:
