@@ -61,7 +61,8 @@ class Screen:
             blockers += self.number(self.mask(fact, state.get(*fact)))
         changed: set[Name] = set()
         woken = 0
-        for space, names in (("flag", (*facts.given, *facts.doubtful)), ("given", facts.given), ("env", facts.env)):
+        flags = {**facts.given, **dict.fromkeys(facts.doubtful)} if facts.doubtful else facts.given
+        for space, names in (("flag", flags), ("given", facts.given), ("env", facts.env)):
             values = state.spaces[space]
             for name in names:
                 fact = (space, name)
