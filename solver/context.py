@@ -9,10 +9,10 @@ import msgspec
 from solver.check import Case, Result, check
 from solver.compiled import Program
 from solver.decisions import Resolver
-from solver.errors import RequestError
 from solver.estimates import Figures, estimates_for
 from solver.facts import Facts
 from solver.index import Index
+from solver.inputs import file_text
 from solver.launch import Launch
 from solver.problems import Problem
 from solver.reading import Reading, read_flags
@@ -154,11 +154,7 @@ def _without_model_demand(problems: tuple[Problem, ...], stated: bool) -> tuple[
 
 def _read_text(path: str) -> str:
     """The text of a `--config` file. Errors: RequestError when it cannot be read."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the --config file {path}: {error}") from None
+    return file_text(path, "the --config file")
 
 
 def machine_cases(index: Index) -> tuple[Case, ...]:

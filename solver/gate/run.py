@@ -19,6 +19,7 @@ from solver.gate.judge import Judge
 from solver.gate.kinds import kind_of_text
 from solver.gate.report import Report, Reported
 from solver.gate.settings import Settings, load
+from solver.inputs import standard_input
 from solver.store import Store
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def flag_names(where: Store) -> FlagNames:
 def _look(inspector: Inspector, paths: Sequence[str], settings: Settings, jobs: int) -> None:
     """Look at what is on standard input and at the files under the paths."""
     if "-" in paths:
-        text = _standard_input()
+        text = standard_input()
         inspector.report.files += 1
         try:
             inspector.look("<stdin>", text, kind_of_text(text))
@@ -114,13 +115,6 @@ def _look(inspector: Inspector, paths: Sequence[str], settings: Settings, jobs: 
     progress(-1)
     if any(os.path.isdir(path) for path in paths):
         inspector.unused_settings()
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError:
-        raise RequestError("standard input is not text in UTF-8") from None
 
 
 def _progress() -> Callable[[int], None]:

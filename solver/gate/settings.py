@@ -26,6 +26,7 @@ from typing import Any, Literal
 import msgspec
 
 from solver.errors import RequestError
+from solver.inputs import file_text
 from solver.records import Severity
 
 NAMES = ("flagwise.toml", "pyproject.toml")
@@ -85,11 +86,7 @@ def load(start: str, chosen: str | None = None) -> Settings:
 
 def _read(path: str) -> Settings | None:
     """The settings in a file; None for a pyproject.toml without any."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: cannot be read ({error})") from None
+    text = file_text(path)
     of_project = os.path.basename(path) != "flagwise.toml"
     if of_project and "flagwise" not in text:
         return None
