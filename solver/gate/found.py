@@ -14,8 +14,9 @@ from solver.release import image_version
 from solver.wrappers import container_verb
 
 Kind = Literal[
-    "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json", "config"
-]
+    "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json",
+    "config", "python", "notebook", "makefile", "restructuredtext",
+]  # fmt: skip
 
 UNKNOWN = "${ "
 """How a reference of unknown value begins: no shell variable is called so, so that none is taken for it."""
