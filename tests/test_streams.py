@@ -1,4 +1,4 @@
-"""Standard streams as they come: closed, full, of another encoding, cut off; never a traceback, never a wrong status."""
+"""Standard streams as they come: closed, full, of another encoding; never a traceback, never a wrong status."""
 
 from __future__ import annotations
 

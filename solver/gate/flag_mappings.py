@@ -46,12 +46,16 @@ class FlagNames:
         return len(name) > 1 and at < len(self._ordered) and self._ordered[at].startswith(name)
 
 
-def flags_in(node: Node, flags: FlagNames, fewest: int = FEWEST) -> list[tuple[str, Node, Node]]:
+def flags_in(
+    node: Node, flags: FlagNames, fewest: int = FEWEST, underscores: bool = False
+) -> list[tuple[str, Node, Node]]:
     """The entries of a mapping that configures the engine; empty for any other mapping.
 
-    One key in ten may be no flag (misspelt, or of a fork); names of one word alone (host, port) say nothing.
+    One key in ten may be no flag (misspelt, or of a fork); names of one word alone (host, port) say nothing. Where all
+    are spelled with underscores they are a program's keyword arguments or the record of a run, unless `underscores`
+    says that this may be the launcher's own file, which is then misspelt.
     """
-    if len(node.value) < fewest:
+    if len(node.value) < fewest or not (underscores or any("-" in name for name in node.fields)):
         return []
     names = [name.replace("_", "-") for name in node.fields]
     if flags.exact.isdisjoint(names):  # nearly always

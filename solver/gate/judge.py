@@ -60,6 +60,11 @@ def _verdict(context: Context, options: Options, findings: tuple[Finding, ...]) 
     return Verdict(context.release, context.release_from, fork, model, hardware, gpus, verdict_of(findings))
 
 
+OPEN_IN_PART = frozenset(("missing-required",))
+OPEN_IN_TEMPLATE = OPEN_IN_PART | {"unexpected-value", "repeated-flag"}
+"""Problems that the rest of a command can take away, where only a part of it is known."""
+
+
 class Judge:
     """Judges launches; those that are alike once. `options` are the command line's, which a comment alone overrides.
 
@@ -84,7 +89,7 @@ class Judge:
         rest = (
             tuple([(i, w.unknown, w.splits) for i, w in enumerate(words) if w.unknown or w.splits]), launch.entry,
             tuple(launch.env.items()), launch.image, launch.unexported and (launch.unexported, launch.text),
-            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial,
+            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial, found.template,
         )  # fmt: skip
         texts: tuple[object, ...] = tuple([word.text for word in words])
         left_out: frozenset[str] = frozenset()
@@ -118,7 +123,8 @@ class Judge:
             facts = msgspec.structs.replace(context.facts, hardware={"gpus": found.hints.gpus})
             context = msgspec.structs.replace(context, facts=facts)
         if found.partial:
-            problems = tuple(p for p in context.problems if p.kind != "missing-required")
+            open_ones = OPEN_IN_TEMPLATE if found.template else OPEN_IN_PART
+            problems = tuple(p for p in context.problems if p.kind not in open_ones)
             context = msgspec.structs.replace(context, problems=problems)
         read = self._read(context)
         if self.exact:

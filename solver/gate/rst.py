@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from solver.gate.text import Builder, Text
 
 _OPENING = re.compile(
-    r"^([ \t]*)(?:\.\.[ \t]+(?:code-block|code|sourcecode|parsed-literal)::[ \t]*([\w+-]*)|[^\n]*::)[ \t]*$", re.M
+    r"^([ \t]*)(?:\.\.[ \t]+(?:code-block|code|sourcecode|parsed-literal)::[ \t]*([\w+-]*)|[^\n]*::)[ \t\r]*$", re.M
 )
 _OPTION = re.compile(r"[ \t]+:[\w-]+:[^\n]*\n")
 _INDENT = re.compile(r"[ \t]*")
