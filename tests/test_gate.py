@@ -345,6 +345,8 @@ def test_what_cannot_be_looked_at_is_told_and_the_rest_goes_on(project: Path, fl
     (project / "broken.yaml").write_text(f"a: [\nb: {LAUNCH}\n")
     with (project / "large.yaml").open("wb") as file:
         file.truncate(50 * 2**20)
+    for name in ("binary.py", "latin.py", "large.ipynb"):  # data and fixtures of a project: passed over
+        (project / name).symlink_to(project / f"{name.partition('.')[0]}.{'yaml' if 'large' in name else 'sh'}")
     (project / "loop").symlink_to(project)
     (project / "self.sh").symlink_to("self.sh")
     (project / "gone.sh").symlink_to("nowhere")
@@ -355,6 +357,17 @@ def test_what_cannot_be_looked_at_is_told_and_the_rest_goes_on(project: Path, fl
     assert all("\n" not in problem for problem in troubles.values())
     assert rules(run) == ["unknown-flag"]
     assert run.status == 2
+
+
+@pytest.mark.parametrize("said", ['hardware = "8xnothing"', '[[files]]\npaths = ["a"]\nhardware = "8xnothing"'])
+def test_a_machine_in_the_settings_that_nobody_knows_is_told_of_the_settings(
+    project: Path, flagwise: Gate, said: str
+) -> None:
+    (project / "good.sh").write_text(f"{LAUNCH}\n")
+    (project / "flagwise.toml").write_text(said)
+    run = flagwise("gate")
+    assert run.status == 2
+    assert "flagwise.toml: unknown GPU 'nothing'" in run.err
 
 
 def test_an_unreadable_folder_is_told(project: Path, flagwise: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,11 @@ def _inspector(where: Store, settings: Settings, values: dict[str, Any]) -> Insp
     options = Options(values["model"], values["hardware"], values["engine_version"])
     judge = Judge(where, options, exact=values["fix"] or values["diff"])
     judge.lookup.machine(options.hardware)  # a wrong one is refused before any file is read
+    for said in (settings, *settings.files):
+        try:
+            judge.lookup.machine(said.hardware)
+        except RequestError as error:
+            raise RequestError(f"{settings.path}: {error}") from None
     return Inspector(judge, settings, flag_names(where), values["fail_on"])
 
 
