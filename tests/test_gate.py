@@ -493,3 +493,26 @@ def test_values_that_make_no_difference_are_left_out_and_no_others(store: Any) -
         shared, alone = (j.judge(found, Said(), Said(), lambda p: None) for j in (together, Judge(store, options)))
         assert (shared.findings, shared.verdict) == (alone.findings, alone.verdict), found.launch.words
     assert len(together._done) < len(endings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("recipe.yaml", "roles:\n  decode: {dp-size: 8, enable-dp-attention: true, max-running-requests: [64, 32]}\n"),
+        ("serve.sh", f"{LAUNCH} --dp-size 8 --enable-dp-attention $MORE\n"),
+        ("chart.yaml", f"a: {{{{ .Values.a }}}}: b\nrun: |\n  {LAUNCH} --dp-size 8 --enable-dp-attention\n"),
+    ],
+)
+def test_what_rests_on_a_default_is_open_where_more_arguments_may_come(
+    project: Path, flagwise: Gate, name: str, text: str
+) -> None:
+    """One GPU is no multiple of eight, but the size may be said elsewhere; a whole launch is told so."""
+    (project / name).write_text(text)
+    found = [
+        row for row in data(flagwise("gate", "--format", "json", *KNOWN))["findings"] if row["severity"] == "error"
+    ]
+    assert {row["rule"] for row in found if row["rule"] != "not-enough-gpus"} <= {"tp-not-divisible-by-dp"}
+    assert all(row["conditional_on"] for row in found)
+    (project / name).unlink()
+    (project / "whole.sh").write_text(f"{LAUNCH} --dp-size 8 --enable-dp-attention\n")
+    assert "tp-not-divisible-by-dp" in rules(flagwise("gate", "--format", "json", *KNOWN))

@@ -248,3 +248,49 @@ def test_values_that_double_and_double_are_not_followed(name: str) -> None:
     (found,) = finds.found
     assert found.launch.words[-1].unknown
     assert sum(len(word.text) for word in found.launch.words) < 100
+
+
+def test_a_command_that_one_branch_assigns_is_followed() -> None:
+    text = (
+        'if [ -n "$OWN" ]; then\n  RUN=(/opt/own-launcher)\nelse\n  RUN=(python -m sglang.launch_server)\nfi\n'
+        'RUN+=(--model-path "$MODEL" --tp 2)\nexec "${RUN[@]}"\n'
+    )
+    for order in (text, text.replace("-n", "-z").replace("(/opt/own-launcher)", "(python -m sglang.launch_server)", 1)):
+        (found,) = launches_of(order, "shell")
+        assert [word.text for word in found.launch.words] == ["--model-path", "$MODEL", "--tp", "2"]
+
+
+def test_lines_of_json_are_a_list_of_values() -> None:
+    text = '{"cmd": "sglang serve --model-path a/b"}\n{"cmd": "sglang serve --model-path c/d"}\n'
+    assert [found.launch.words[1].text for found in launches_of(text, "json")] == ["a/b", "c/d"]
+    with pytest.raises(Unreadable, match="something follows the value"):
+        launches_of('{"a": 1} {"b": 2}', "json")
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpus"),
+    [('{device_ids: ["0", "1"]}', 2), ('{device_ids: ["0,1,2"]}', 3), ('{device_ids: ["${GPUS:-0,1}"]}', None)],
+)
+def test_devices_of_a_service_are_counted_where_they_are_named(devices: str, gpus: int | None) -> None:
+    text = (
+        "services:\n  a:\n    command: sglang serve --model-path a/b\n"
+        f"    deploy: {{resources: {{reservations: {{devices: [{devices}]}}}}}}\n"
+    )
+    (found,) = launches_of(text, "yaml")
+    assert found.hints.gpus == gpus
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ROWS = {"a": ("sglang serve", "--model-path", "--tp-size")}',
+        'assert "sglang serve --model-path a/b" in script',
+        'parser.add_argument("--x", help="python -m sglang.launch_server --model-path a/b")',
+        'raise RuntimeError(f"start python -m sglang.launch_server --model-path {model} first")',
+        'def f():\n    """sglang serve --model-path a/b"""\n    return 1',
+        "import sglang.launch_server as launch_server\nlaunch_server.run(args)",
+        "broken = ['python', '-m', 'sglang.launch_server'",
+    ],
+)
+def test_a_program_that_only_speaks_of_a_launch_has_none(text: str) -> None:
+    assert launches_of(text, "python") == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from solver.records import Span
 
 FEWEST = 3
 """A mapping with fewer flags is taken for something else; of a whole file two are enough."""
+_FILLED_IN = re.compile(r"\{\w+\}")
 _TRUE = frozenset(("true", "True", "TRUE"))
 _NOTHING = frozenset(("false", "False", "FALSE", "null", "Null", "NULL", "~", ""))
 
@@ -68,8 +70,9 @@ def flags_in(
     return entries if len(others) * 10 <= len(entries) else []
 
 
-def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
-    """The launch of a mapping. Its words have the places of their key and value."""
+def found(entries: list[tuple[str, Node, Node]], source: Text, is_file: bool = False) -> Found:
+    """The launch of a mapping. Its words have the places of their key and value. `is_file`: it is the launcher's own;
+    elsewhere a list may be the values that are tried in turn, and `{name}` one that is filled in."""
     words: list[Word] = []
     places: list[Span | None] = []
     written: list[Entry] = []
@@ -79,7 +82,8 @@ def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
             continue
         written.append(Entry(key_place, value_place))
         for number, text in enumerate(_arguments(name, value)):
-            words.append(Word(text, Span(len(words), len(words) + 1)))
+            is_open = number > 0 and not is_file and (value.kind == "list" or bool(_FILLED_IN.fullmatch(text)))
+            words.append(Word(text, Span(len(words), len(words) + 1), is_open, is_open))
             places.append(value_place if number else key_place)
     first = Span(entries[0][1].start, entries[0][1].end)
     return Found(
@@ -90,6 +94,7 @@ def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
         placed=tuple(places),
         entries=tuple(written),
         partial=True,
+        fragment=not is_file,
     )
 
 

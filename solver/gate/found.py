@@ -62,7 +62,7 @@ class Found(msgspec.Struct, frozen=True, dict=True):
     the engine is named, in the file. `placed`: the places of the words, where they are not those of a command text.
     `items` are the elements, where the command is a list; `entries` the keys, where it is a mapping of flags.
     `env_places`: variable -> where it is set; `slot` where another can be. `partial`: more arguments may come from
-    elsewhere; `template`: which of them are there is decided when it is rendered.
+    elsewhere; `fragment`: so may any flag, as in a template or in a part of a recipe.
     """
 
     kind: Kind
@@ -76,7 +76,7 @@ class Found(msgspec.Struct, frozen=True, dict=True):
     env_places: dict[str, Span] = {}
     slot: Slot | None = None
     partial: bool = False
-    template: bool = False
+    fragment: bool = False
 
     @cached_property
     def words(self) -> tuple[Span | None, ...]:

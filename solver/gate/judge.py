@@ -6,7 +6,7 @@ wherever in the file they stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -61,7 +61,7 @@ def _verdict(context: Context, options: Options, findings: tuple[Finding, ...]) 
 
 
 OPEN_IN_PART = frozenset(("missing-required",))
-OPEN_IN_TEMPLATE = OPEN_IN_PART | {"unexpected-value", "repeated-flag"}
+OPEN_IN_FRAGMENT = OPEN_IN_PART | {"unexpected-value", "repeated-flag"}
 """Problems that the rest of a command can take away, where only a part of it is known."""
 
 
@@ -89,7 +89,7 @@ class Judge:
         rest = (
             tuple([(i, w.unknown, w.splits) for i, w in enumerate(words) if w.unknown or w.splits]), launch.entry,
             tuple(launch.env.items()), launch.image, launch.unexported and (launch.unexported, launch.text),
-            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial, found.template,
+            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial, found.fragment,
         )  # fmt: skip
         texts: tuple[object, ...] = tuple([word.text for word in words])
         left_out: frozenset[str] = frozenset()
@@ -123,16 +123,17 @@ class Judge:
             facts = msgspec.structs.replace(context.facts, hardware={"gpus": found.hints.gpus})
             context = msgspec.structs.replace(context, facts=facts)
         if found.partial:
-            open_ones = OPEN_IN_TEMPLATE if found.template else OPEN_IN_PART
+            open_ones = OPEN_IN_FRAGMENT if found.fragment else OPEN_IN_PART
             problems = tuple(p for p in context.problems if p.kind not in open_ones)
             context = msgspec.structs.replace(context, problems=problems)
         read = self._read(context)
+        is_open = found.fragment or any(word.unknown and word.splits for word in launch.words)
         if self.exact:
             result = check_context(msgspec.structs.replace(context, problems=()))
-            findings = tuple(sorted((*read, *result.findings), key=order))
+            findings = tuple(sorted((*read, *_opened(result.findings, is_open)), key=order))
             return Judged(context, findings, _verdict(context, options, findings), result.outcomes), set()
         kept = self._alike.findings(context)
-        findings = tuple(sorted((*read, *kept.findings), key=order))
+        findings = tuple(sorted((*read, *_opened(kept.findings, is_open)), key=order))
         said = {name for space, name in kept.besides if space == "flag"} | {p.flag for p in context.problems}
         return Judged(context, findings, _verdict(context, options, findings)), said
 
@@ -162,6 +163,17 @@ class Judge:
             return None
         names = self.store.index.core.gpu_names
         return names.get(name.lower()) or names.get(name.lower().replace("-", " "))
+
+
+def _opened(findings: Iterable[Finding], is_open: bool) -> Iterator[Finding]:
+    """The findings; where more arguments may come from elsewhere, what rests on a flag's default depends on them."""
+    for finding in findings:
+        defaults = [fact.name for fact in finding.because if fact.origin == "default" and fact.name.startswith("flag.")]
+        if is_open and defaults and finding.severity != "note":
+            names = tuple(dict.fromkeys((*finding.conditional_on, *defaults)))
+            yield msgspec.structs.replace(finding, conditional_on=names)
+        else:
+            yield finding
 
 
 def _is_taken_elsewhere(index: Index, problem: Problem) -> bool:

@@ -37,7 +37,7 @@ def find_yaml(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     finds, problem = _find_yaml(source, flags, read_beside)
     if problem.startswith("not YAML") and ("{{" in source.text or "{%" in source.text):
         finds, rest = _find_yaml(templates.rendered(source), flags, read_beside)
-        finds.found = [msgspec.structs.replace(found, partial=True, template=True) for found in finds.found]
+        finds.found = [msgspec.structs.replace(found, partial=True, fragment=True) for found in finds.found]
         if not rest:
             return finds
         problem += "; a template has to be rendered first: `helm template … | flagwise gate -`"
@@ -71,7 +71,7 @@ def find_json(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
 def _find(node: Node, source: Text, flags: FlagNames, read_beside: ReadBeside, other: Kind, finds: Finds) -> Finds:
     """Add the launches of one document."""
     if entries := flag_mappings.flags_in(node, flags, 2, underscores=other == "yaml"):
-        finds.found.append(flag_mappings.found(entries, source))
+        finds.found.append(flag_mappings.found(entries, source, is_file=True))
     else:
         _Walk(kind_of(node, other), source, flags, read_beside, finds).visit(node, Scope())
     return finds

@@ -98,7 +98,9 @@ class _Program:
         if isinstance(node, ast.List | ast.Tuple):
             texts = [self.places.text_of(item).text for item in node.elts if _is_text(item)]
             whole = [text for text in texts if " " in text and _LAUNCH.search(text)]
-            return len(whole) < 2 and bool(_LAUNCH.search("\n".join(texts)))  # more are a list of commands
+            if len(whole) > isinstance(node, ast.List):
+                return False  # a list of commands, or a row of a table
+            return bool(_LAUNCH.search("\n".join(texts)))
         return _is_text(node) and bool(_LAUNCH.search(self.places.text_of(node).text))
 
     # ------------------------------------------------------------------ what is left
