@@ -13,7 +13,7 @@ from solver.facts import Facts
 from solver.findings import merged, reading_findings
 from solver.pipeline import Outcome, plain, run
 from solver.problems import Problem
-from solver.records import SEVERITIES, STAGES, Fact, Finding, Severity
+from solver.records import SEVERITIES, STAGES, Finding, Severity
 from solver.store import Store
 
 Verdict = Literal["valid", "conditional", "invalid"]
@@ -123,9 +123,3 @@ def _in_all(name: str, ends: list[dict[str, Any]]) -> Any:
     values = [plain(flags.get(name)) for flags in ends]
     distinct = [v for i, v in enumerate(values) if v not in values[:i]]
     return distinct[0] if len(distinct) == 1 else {"one_of": distinct}
-
-
-def facts_used(result: Result) -> tuple[Fact, ...]:
-    """The traits that findings rest on, without repeats."""
-    found = {f.name: f for finding in result.findings for f in finding.because}
-    return tuple(f for name, f in sorted(found.items()) if name.split(".")[0] in ("model", "hardware", "software"))

@@ -27,7 +27,6 @@ import msgspec
 
 from solver.errors import RequestError
 from solver.inputs import file_text
-from solver.records import Severity
 
 NAMES = ("flagwise.toml", "pyproject.toml")
 
@@ -161,8 +160,3 @@ def _pattern(glob: str) -> str:
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.rstrip("/"))
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(signs.get(p, re.escape(p)) for p in parts) + "(?:/.*)?"
-
-
-def severity_of(name: str | None, default: Severity) -> Severity:
-    """The fail level that holds for a file."""
-    return name or default  # type: ignore[return-value]  # both are severities
