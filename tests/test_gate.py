@@ -347,6 +347,7 @@ def test_what_cannot_be_looked_at_is_told_and_the_rest_goes_on(project: Path, fl
         file.truncate(50 * 2**20)
     for name in ("binary.py", "latin.py", "large.ipynb"):  # data and fixtures of a project: passed over
         (project / name).symlink_to(project / f"{name.partition('.')[0]}.{'yaml' if 'large' in name else 'sh'}")
+    (project / "own-marks.yml.j2").write_text(f"<% set a = [\n  {{b: 1}}] %>\nrun: {LAUNCH}\n")  # not this one's marks
     (project / "loop").symlink_to(project)
     (project / "self.sh").symlink_to("self.sh")
     (project / "gone.sh").symlink_to("nowhere")

@@ -28,7 +28,7 @@ _SUFFIXES: dict[str, Kind] = {
     **dict.fromkeys(("rst",), "restructuredtext"),
 }  # fmt: skip
 _RECIPES = frozenset(("makefile", "gnumakefile", "justfile", ".justfile"))
-_TEMPLATES = (".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template")
+TEMPLATES = (".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template")
 _SHEBANG = re.compile(r"#![^\n]*\b(?:ba|z|k|da)?sh\b")
 _STATEMENT = re.compile(r"^[ \t]*\{%.*%\}[ \t]*$", re.M)
 _SBATCH = re.compile(r"^#SBATCH\b", re.M)
@@ -45,7 +45,7 @@ def kind_of_name(name: str) -> Kind | None:
         return "dockerfile"
     if base in _RECIPES:
         return "makefile"
-    if base.endswith(_TEMPLATES):
+    if base.endswith(TEMPLATES):
         return kind_of_name(base.rpartition(".")[0])
     return _SUFFIXES.get(base.rpartition(".")[2]) if "." in base else None
 
