@@ -82,6 +82,18 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
     return "conditional" if any(f.conditional_on for f in errors) else "valid"
 
 
+def opened(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings on a command that may give any flag besides: what rests on a flag's default depends on that flag."""
+    return tuple(map(_opened, findings))
+
+
+def _opened(finding: Finding) -> Finding:
+    defaults = [fact.name for fact in finding.because if fact.origin == "default" and fact.name.startswith("flag.")]
+    if not defaults or finding.severity == "note":
+        return finding
+    return msgspec.structs.replace(finding, conditional_on=tuple(dict.fromkeys((*finding.conditional_on, *defaults))))
+
+
 def at_or_above(finding: Finding, level: Severity) -> bool:
     """Whether a finding's severity reaches a fail level."""
     return SEVERITIES.index(finding.severity) >= SEVERITIES.index(level)

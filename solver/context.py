@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Case, Result, check
+from solver.check import Case, Result, check, opened, verdict_of
 from solver.compiled import Program
 from solver.decisions import Resolver
 from solver.estimates import Figures, estimates_for
@@ -135,9 +135,14 @@ def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup 
     )
 
 
-def check_context(context: Context) -> Result:
-    """Check the launch of a context."""
-    return check(
+def is_open(launch: Launch | None) -> bool:
+    """Whether a command has arguments that show only when it runs, so that it may give any flag."""
+    return launch is not None and any(word.unknown and word.splits for word in launch.words)
+
+
+def check_context(context: Context, fragment: bool = False) -> Result:
+    """Check the launch of a context. `fragment`: it is a part of a command, so that any flag may be given besides."""
+    result = check(
         context.store,
         context.resolver,
         context.facts,
@@ -145,6 +150,10 @@ def check_context(context: Context) -> Result:
         context.problems,
         lambda: machine_cases(context.index),
     )
+    if not fragment and not is_open(context.launch):
+        return result
+    findings = opened(result.findings)
+    return msgspec.structs.replace(result, findings=findings, verdict=verdict_of(findings))
 
 
 def _without_model_demand(problems: tuple[Problem, ...], stated: bool) -> tuple[Problem, ...]:

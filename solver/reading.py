@@ -104,7 +104,9 @@ class _Reader:
             self._problem("unknown-words", None, word.text, [word])
         elif word.text[:1].isspace():
             self._problem("blank-after-backslash", None, word.text, [word])
-        elif not any(problem.kind == "blank-after-backslash" for problem in self.problems):  # else it is the same mistake
+        elif not any(
+            problem.kind == "blank-after-backslash" for problem in self.problems
+        ):  # else it is the same mistake
             self._problem("unexpected-value", None, word.text, [word], spelled="")
 
     def _option(self, word: Word, option: Option, following: Sequence[Word]) -> int:

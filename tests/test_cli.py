@@ -354,3 +354,13 @@ def test_inspect_says_where_each_trait_was_read(flagwise: Callable[..., Any], tm
     catalogued = json.loads(flagwise("inspect", "model", "qwen3-8b", "--format", "json").out)
     assert set(catalogued["origins"].values()) == {"catalogue entry qwen3-8b"} and catalogued["sources"]
     assert catalogued["origins"].keys() == catalogued["model"].keys()
+
+
+def test_what_rests_on_a_default_is_open_where_the_command_may_give_it(flagwise: Callable[..., Any]) -> None:
+    """`$MORE` may give the size that is missing; written out as nothing, the same is an error."""
+    command = f"{GOOD.removesuffix(' --tp 2')} --dp-size 8 --enable-dp-attention"
+    told = json.loads(flagwise("validate", f"{command} $MORE", *HERE, "--format", "json").out)
+    found = next(f for f in told["findings"] if f["rule"] == "tp-not-divisible-by-dp")
+    assert found["conditional_on"] == ["flag.tp_size"]
+    assert told["verdict"] == "conditional"
+    assert json.loads(flagwise("validate", command, *HERE, "--format", "json").out)["verdict"] == "invalid"

@@ -289,6 +289,7 @@ def test_devices_of_a_service_are_counted_where_they_are_named(devices: str, gpu
         'raise RuntimeError(f"start python -m sglang.launch_server --model-path {model} first")',
         'def f():\n    """sglang serve --model-path a/b"""\n    return 1',
         "import sglang.launch_server as launch_server\nlaunch_server.run(args)",
+        'text = f"not there (python -m sglang.launch_server ...)"',
         "broken = ['python', '-m', 'sglang.launch_server'",
     ],
 )

@@ -6,13 +6,13 @@ wherever in the file they stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
-from solver.check import order, verdict_of
-from solver.context import Context, Lookup, Options, build, check_context, choose_release, resolver_for
+from solver.check import opened, order, verdict_of
+from solver.context import Context, Lookup, Options, build, check_context, choose_release, is_open, resolver_for
 from solver.errors import RequestError
 from solver.expansion import Word
 from solver.findings import reading_findings
@@ -127,13 +127,13 @@ class Judge:
             problems = tuple(p for p in context.problems if p.kind not in open_ones)
             context = msgspec.structs.replace(context, problems=problems)
         read = self._read(context)
-        is_open = found.fragment or any(word.unknown and word.splits for word in launch.words)
         if self.exact:
-            result = check_context(msgspec.structs.replace(context, problems=()))
-            findings = tuple(sorted((*read, *_opened(result.findings, is_open)), key=order))
+            result = check_context(msgspec.structs.replace(context, problems=()), found.fragment)
+            findings = tuple(sorted((*read, *result.findings), key=order))
             return Judged(context, findings, _verdict(context, options, findings), result.outcomes), set()
         kept = self._alike.findings(context)
-        findings = tuple(sorted((*read, *_opened(kept.findings, is_open)), key=order))
+        rest = opened(kept.findings) if found.fragment or is_open(launch) else kept.findings
+        findings = tuple(sorted((*read, *rest), key=order))
         said = {name for space, name in kept.besides if space == "flag"} | {p.flag for p in context.problems}
         return Judged(context, findings, _verdict(context, options, findings)), said
 
@@ -163,17 +163,6 @@ class Judge:
             return None
         names = self.store.index.core.gpu_names
         return names.get(name.lower()) or names.get(name.lower().replace("-", " "))
-
-
-def _opened(findings: Iterable[Finding], is_open: bool) -> Iterator[Finding]:
-    """The findings; where more arguments may come from elsewhere, what rests on a flag's default depends on them."""
-    for finding in findings:
-        defaults = [fact.name for fact in finding.because if fact.origin == "default" and fact.name.startswith("flag.")]
-        if is_open and defaults and finding.severity != "note":
-            names = tuple(dict.fromkeys((*finding.conditional_on, *defaults)))
-            yield msgspec.structs.replace(finding, conditional_on=names)
-        else:
-            yield finding
 
 
 def _is_taken_elsewhere(index: Index, problem: Problem) -> bool:

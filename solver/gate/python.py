@@ -133,7 +133,7 @@ class _Program:
             )  # fmt: skip
         except RequestError:
             return  # a text that is no command
-        self.finds.found += [_opened(f, is_open) for f in found if f.launch.words or is_open]
+        self.finds.found += [_opened(f, is_open) for f in found if (f.launch.words or is_open) and not _is_prose(f)]
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -141,6 +141,11 @@ def _is_text(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.Add) and (_is_text(node.left) or _is_text(node.right))
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_prose(found: Found) -> bool:
+    """Whether a text tells how to start the server: an ellipsis or a bracket stands for what is left out."""
+    return any(word.text in ("...", "…", "...)", "…)") for word in found.launch.words)
 
 
 def _opened(found: Found, is_open: bool) -> Found:
