@@ -30,6 +30,8 @@ _SUFFIXES: dict[str, Kind] = {
 _RECIPES = frozenset(("makefile", "gnumakefile", "justfile", ".justfile"))
 TEMPLATES = (".j2", ".jinja", ".jinja2", ".tpl", ".tmpl", ".gotmpl", ".template")
 _SHEBANG = re.compile(r"#![^\n]*\b(?:ba|z|k|da)?sh\b")
+SHELL_LIKE = frozenset(("shell", "slurm", "systemd", "dockerfile"))
+"""Kinds that are rendered where they hold a template's statements; YAML is, where it cannot be read as it stands."""
 _STATEMENT = re.compile(r"^[ \t]*\{%.*%\}[ \t]*$", re.M)
 _SBATCH = re.compile(r"^#SBATCH\b", re.M)
 _DOCKER = re.compile(r"^(?:#[^\n]*\n|ARG [^\n]*\n|\s*\n)*FROM \S+", re.I)
@@ -75,7 +77,7 @@ def find_in(source: Text, kind: Kind, flags: FlagNames, read_beside: ReadBeside)
 
 
 def _find(source: Text, kind: Kind, flags: FlagNames, read_beside: ReadBeside) -> Finds:
-    if kind in ("shell", "slurm", "systemd", "dockerfile") and _STATEMENT.search(source.text):
+    if "{%" in source.text and kind in SHELL_LIKE and _STATEMENT.search(source.text):
         source = templates.rendered(source)
     match kind:
         case "shell" | "slurm":
