@@ -290,8 +290,28 @@ def test_devices_of_a_service_are_counted_where_they_are_named(devices: str, gpu
         'def f():\n    """sglang serve --model-path a/b"""\n    return 1',
         "import sglang.launch_server as launch_server\nlaunch_server.run(args)",
         'text = f"not there (python -m sglang.launch_server ...)"',
+        "deep = 'sglang serve --model-path a/b'" + " + 'x'" * 20_000,
         "broken = ['python', '-m', 'sglang.launch_server'",
     ],
 )
 def test_a_program_that_only_speaks_of_a_launch_has_none(text: str) -> None:
     assert launches_of(text, "python") == []
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        "A = $(B)$(B)\nB = $(A)$(A)\n",
+        "A0 = xxxxxxxxxx\n" + "".join(f"A{n} = {f'$(A{n - 1})' * 10}\n" for n in range(1, 30)) + "A = $(A29)\n",
+    ],
+    ids=["a circle", "a bomb"],
+)
+def test_variables_of_a_makefile_that_never_end_are_unknown(variables: str) -> None:
+    (found,) = launches_of(f"{variables}run:\n\tsglang serve --model-path $(A) --tp 2\n", "makefile")
+    assert [word.unknown for word in found.launch.words] == [False, True, False, False]
+
+
+def test_braces_in_a_makefile_are_its_commands_own() -> None:
+    text = "TP := 4\nrun:\n\tdocker ps --format '{{.ID}}'\n\tsglang serve --model-path a/b --tp $(TP)\n"
+    (found,) = launches_of(text, "makefile")
+    assert [word.text for word in found.launch.words] == ["--model-path", "a/b", "--tp", "4"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from solver.expansion import LONGEST
 from solver.gate import shell_files
 from solver.gate.arguments import replaced
 from solver.gate.found import Finds
@@ -20,19 +21,18 @@ _NAMED = re.compile(r"sglang|launch_server")
 _ASSIGNMENT = re.compile(r"^(?:export[ \t]+)?([A-Za-z_][\w-]*)[ \t]*(\?|:{0,3}|\+)=[ \t]*([^\n]*)", re.M)
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)|\$\{([^{}]*)\}|\$([@<^?*])")
 _JUST_REFERENCE = re.compile(r"\{\{[ \t]*([\w-]*)[^{}\n]*\}\}")
+_TAB = re.compile(r"^\t", re.M)
+"""What begins the lines of a Makefile's recipes; a justfile's begin with blanks."""
 _PREFIX = re.compile(r"[@+-]*[ \t]*")
-_DEEPEST = 10
 
 
 def find(source: Text) -> Finds:
     """The launches of a file of recipes."""
-    is_just = bool(re.search(r"^\w[\w-]*[ \t]*:=", source.text, re.M)) and "\t" not in source.text
-    known = _assigned(source.text)
+    reference = _REFERENCE if _TAB.search(source.text) else _JUST_REFERENCE
+    values = _Values(_assigned(source.text), reference)
     finds = Finds()
     for recipe in _recipes(source):
-        if not _NAMED.search(recipe.text) and not _REFERENCE.search(recipe.text):
-            continue
-        text = _filled(recipe, _JUST_REFERENCE if is_just or "{{" in recipe.text else _REFERENCE, known)
+        text = replaced(recipe, reference, values.of)
         if _NAMED.search(text.text):
             inside = shell_files.find(text, "makefile")
             finds.found += inside.found
@@ -69,19 +69,29 @@ def _recipes(source: Text) -> list[Text]:
     return [recipe for recipe in [*recipes, builder.finish()] if recipe.text]
 
 
-def _filled(text: Text, reference: re.Pattern[str], known: dict[str, str]) -> Text:
-    """The text with the values of its variables."""
-    return replaced(text, reference, lambda match: _resolved(match, reference, known, 0))
+class _Values:
+    """The values of variables; one that refers to itself, or grows too long, has none."""
 
+    def __init__(self, written: dict[str, str], reference: re.Pattern[str]) -> None:
+        self.written = written
+        self.reference = reference
+        self.known: dict[str, str | None] = {}
 
-def _resolved(match: re.Match[str], reference: re.Pattern[str], known: dict[str, str], depth: int) -> str | None:
-    if match[0] == "$$":
-        return "$"
-    value = known.get(next((group for group in match.groups() if group), ""))
-    if value is None or depth > _DEEPEST:
-        return None
-    inside = [_resolved(m, reference, known, depth + 1) for m in reference.finditer(value)]
-    if None in inside:
-        return None
-    filled = iter(inside)
-    return reference.sub(lambda m: str(next(filled)), value)
+    def of(self, match: re.Match[str]) -> str | None:
+        """What a reference stands for."""
+        if match[0] == "$$":
+            return "$"
+        name = next((group for group in match.groups() if group), "")
+        if name not in self.known:
+            self.known[name] = None  # what a variable sees that comes back to itself
+            if name in self.written:
+                self.known[name] = self._filled(self.written[name])
+        return self.known[name]
+
+    def _filled(self, text: str) -> str | None:
+        inside = [self.of(match) for match in self.reference.finditer(text)]
+        known = [value for value in inside if value is not None]
+        if len(known) < len(inside) or len(text) + sum(map(len, known)) > LONGEST:
+            return None
+        values = iter(known)
+        return self.reference.sub(lambda match: next(values), text)

@@ -46,10 +46,9 @@ def find(source: Text) -> Finds:
     if not _LAUNCH.search(source.text):
         return Finds()
     try:
-        tree = ast.parse(source.text)
-    except (SyntaxError, ValueError, MemoryError):
+        return _Program(ast.parse(source.text), source).find()
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last for sums of thousands of terms
         return Finds()
-    return _Program(tree, source).find()
 
 
 class _Program:
