@@ -14,7 +14,7 @@ from solver.facts import Facts
 from solver.findings import merged, reading_findings
 from solver.pipeline import Outcome, plain, run
 from solver.problems import Problem
-from solver.records import SEVERITIES, STAGES, Fact, Finding, Severity
+from solver.records import SEVERITIES, STAGES, Finding, Severity
 from solver.store import Store
 
 Verdict = Literal["valid", "conditional", "invalid"]
@@ -83,6 +83,18 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
     return "conditional" if any(f.conditional_on for f in errors) else "valid"
 
 
+def opened(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings on a command that may give any flag besides: what rests on a flag's default depends on that flag."""
+    return tuple(map(_opened, findings))
+
+
+def _opened(finding: Finding) -> Finding:
+    defaults = [fact.name for fact in finding.because if fact.origin == "default" and fact.name.startswith("flag.")]
+    if not defaults or finding.severity == "note":
+        return finding
+    return msgspec.structs.replace(finding, conditional_on=tuple(dict.fromkeys((*finding.conditional_on, *defaults))))
+
+
 def at_or_above(finding: Finding, level: Severity) -> bool:
     """Whether a finding's severity reaches a fail level."""
     return SEVERITIES.index(finding.severity) >= SEVERITIES.index(level)
@@ -126,9 +138,3 @@ def _in_all(name: str, ends: list[dict[str, Any]]) -> Any:
     values = [plain(flags.get(name)) for flags in ends]
     distinct = [v for i, v in enumerate(values) if v not in values[:i]]
     return distinct[0] if len(distinct) == 1 else {"one_of": distinct}
-
-
-def facts_used(result: Result) -> tuple[Fact, ...]:
-    """The traits that findings rest on, without repeats."""
-    found = {f.name: f for finding in result.findings for f in finding.because}
-    return tuple(f for name, f in sorted(found.items()) if name.split(".")[0] in ("model", "hardware", "software"))

@@ -10,6 +10,8 @@ import solver.lean  # noqa: F401  # isort: skip  # before anything imports msgsp
 
 import atexit
 import gc
+import io
+import os
 import sys
 from itertools import pairwise
 from typing import Any
@@ -18,6 +20,8 @@ from solver.errors import RequestError
 from solver.usage import VERBS, Option, Verb
 
 WRONG_REQUEST = 2
+INTERRUPTED, CLOSED_PIPE = 130, 141
+"""128 + the signal, as a shell reports a program that SIGINT or SIGPIPE ended."""
 BARE = {o.name: o.bare for verb in VERBS.values() for o in verb.options if o.bare}
 """Options that may stand without a value -> what they say then."""
 
@@ -27,17 +31,39 @@ def main() -> None:
     gc.set_threshold(1_000_000)  # what a run makes it keeps: looking through it again and again costs a tenth
     atexit.register(gc.freeze)  # else the end looks through all that is alive, which took a fifth of a long run
     argv = sys.argv[1:] or ["--help"]
+    _ready_streams()
     try:
-        status = _run(argv)
+        try:
+            status = _run(argv)
+        except RequestError as error:
+            status = _refuse(str(error), argv)
         sys.stdout.flush()
-    except RequestError as error:
-        status = _refuse(str(error), argv)
     except BrokenPipeError:
-        sys.stderr.close()
-        status = 0
+        _drop_output()
+        status = CLOSED_PIPE
+    except OSError as error:  # what a verb does not expect of a disk, such as a full one
+        _drop_output()
+        print(f"flagwise: {error.filename or 'the output cannot be written'}: {error.strerror}", file=sys.stderr)
+        status = WRONG_REQUEST
     except KeyboardInterrupt:
-        status = 130
+        status = INTERRUPTED
     raise SystemExit(status)
+
+
+def _ready_streams() -> None:
+    """Make the standard streams take whatever is said: one that is closed swallows it, a character that an encoding
+    lacks is replaced."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  # stays open to the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Let what is not written yet go nowhere, so that the interpreter does not try it again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(argv: list[str]) -> int:

@@ -29,7 +29,12 @@ def application() -> typer.Typer:
 
 def _group(text: str) -> typer.Typer:
     return typer.Typer(
-        add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, help=text
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help=text,
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
 
 
@@ -72,6 +77,11 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def run(argv: list[str]) -> int:
     """Read and run a command line. Errors: RequestError for what typer refuses."""
+    if len(argv) == 1 and argv[0] in GROUPS:
+        verbs = ", ".join(f"flagwise {name}" for name in VERBS if name.startswith(f"{argv[0]} "))
+        raise RequestError(f"{argv[0]} alone says too little: expected {verbs}")
+    if argv == ["--version"]:
+        argv = ["version"]
     try:
         status = application()(argv, standalone_mode=False)
     except typer.Abort:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from solver.check import Case, Result, check
+from solver.check import Case, Result, check, opened, verdict_of
 from solver.compiled import Program
 from solver.decisions import Resolver
-from solver.errors import RequestError
 from solver.estimates import Figures, estimates_for
 from solver.facts import Facts
 from solver.index import Index
+from solver.inputs import file_text
 from solver.launch import Launch
 from solver.problems import Problem
 from solver.reading import Reading, read_flags
@@ -135,9 +135,14 @@ def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup 
     )
 
 
-def check_context(context: Context) -> Result:
-    """Check the launch of a context."""
-    return check(
+def is_open(launch: Launch | None) -> bool:
+    """Whether a command has arguments that show only when it runs, so that it may give any flag."""
+    return launch is not None and any(word.unknown and word.splits for word in launch.words)
+
+
+def check_context(context: Context, fragment: bool = False) -> Result:
+    """Check the launch of a context. `fragment`: it is a part of a command, so that any flag may be given besides."""
+    result = check(
         context.store,
         context.resolver,
         context.facts,
@@ -145,6 +150,10 @@ def check_context(context: Context) -> Result:
         context.problems,
         lambda: machine_cases(context.index),
     )
+    if not fragment and not is_open(context.launch):
+        return result
+    findings = opened(result.findings)
+    return msgspec.structs.replace(result, findings=findings, verdict=verdict_of(findings))
 
 
 def _without_model_demand(problems: tuple[Problem, ...], stated: bool) -> tuple[Problem, ...]:
@@ -154,11 +163,7 @@ def _without_model_demand(problems: tuple[Problem, ...], stated: bool) -> tuple[
 
 def _read_text(path: str) -> str:
     """The text of a `--config` file. Errors: RequestError when it cannot be read."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the --config file {path}: {error}") from None
+    return file_text(path, "the --config file")
 
 
 def machine_cases(index: Index) -> tuple[Case, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from solver import verbs
 from solver.context import Options
 from solver.errors import RequestError
+from solver.inputs import standard_input
 
 USAGE = "flagwise diagnose LOG [COMMAND]"
 
@@ -30,12 +30,10 @@ def diagnose(values: dict[str, Any]) -> int:
 
 def _text(path: str) -> str:
     """The log; bytes that are no text are replaced, as crashes cut them anywhere."""
+    if path == "-":
+        return standard_input(replace=True)
     try:
-        if path == "-":
-            return sys.stdin.read()
         with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # verbs hand over plain paths
             return file.read()
     except OSError as error:
         raise RequestError(f"cannot read the log {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise RequestError("standard input is not text in UTF-8") from None

@@ -22,7 +22,7 @@ LAYOUT = ("token_latency_us", "pcie_roundtrips_per_token")
 def figures_of(context: Context) -> dict[str, Any]:
     """Latency, round trips and memory of a launch as it would run. Errors: RequestError when too little is known."""
     refuse_without_rules(context.index, context.release)
-    need_facts(context.facts)
+    need_facts(context.facts, "estimate")
     other = wanted(context.facts.request)
     result = check_context(context)
     state = result.outcomes[0].state

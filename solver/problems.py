@@ -12,6 +12,7 @@ from solver.records import Span
 REFUSALS = frozenset(
     (
         "ambiguous-abbreviation",
+        "blank-after-backslash",
         "config-refused",
         "fork-flag",
         "help",
@@ -37,10 +38,11 @@ class Problem(msgspec.Struct, frozen=True):
     ambiguous-abbreviation {candidates, values}; missing-value {expected, count}; unexpected-value {spelled};
     invalid-type {spelled, expected}; invalid-choice {spelled, choices}; repeated-flag {values, kept};
     deprecated-spelling, refused-flag, underscore-spelling, serve-model-unseen {instead}; config-refused {reason};
-    missing-required, config-unread, config-ignored, unknown-words (arguments that only running the command would show)
-    and help {}. solver/unknown.py looks further: renamed-flag {releases, now, write}; other-release-flag {releases,
-    instead}; fork-flag {fork, url}; invalid-choice gets {elsewhere}; of variables, all with {variable: true}:
-    env-not-read {releases, instead}, env-unknown {nearest}, env-deprecated {instead} and env-not-exported {}.
+    missing-required, blank-after-backslash, config-unread, config-ignored, unknown-words (arguments that only running
+    the command would show) and help {}. solver/unknown.py looks further: renamed-flag {releases, now, write};
+    other-release-flag {releases, instead}; fork-flag {fork, url}; invalid-choice gets {elsewhere}; of variables, all
+    with {variable: true}: env-not-read {releases, instead}, env-unknown {nearest}, env-deprecated {instead} and
+    env-not-exported {}.
     """
 
     kind: str

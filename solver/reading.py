@@ -118,7 +118,11 @@ class _Reader:
     def _stray(self, word: Word) -> None:
         if word.unknown:
             self._problem("unknown-words", None, word.text, [word])
-        else:
+        elif word.text[:1].isspace():
+            self._problem("blank-after-backslash", None, word.text, [word])
+        elif not any(
+            problem.kind == "blank-after-backslash" for problem in self.problems
+        ):  # else it is the same mistake
             self._problem("unexpected-value", None, word.text, [word], spelled="")
 
     def _again(self, word: Word, option: Option, following: Sequence[Word]) -> int:

@@ -46,8 +46,8 @@ def refuse_without_rules(index: Index, release: str) -> None:
 
 def _chosen(index: Index, wanted: str | None, launch: Launch | None) -> tuple[str, str, list[Assumed]]:
     known = [r.version for r in index.releases]
-    if wanted in known:
-        return wanted, "given", []
+    if wanted is not None and wanted.removeprefix("v") in known:  # as tags are called
+        return wanted.removeprefix("v"), "given", []
     if wanted is not None:
         return _fork_base(known, wanted)
     tag = image_version(launch.image) if launch and launch.image else None

@@ -58,6 +58,8 @@ class _Script:
         """Per open block: its end, the values before it of what it assigns, and a subshell's outside."""
         self.guarded: Variables = {}  # values before; assigned behind a test in the current && and || list
         self.is_guarded = False
+        self.commands: dict[str, tuple[Word, ...]] = {}
+        """Arrays that name the engine: one is kept where a branch not taken would leave another."""
         self.functions: dict[str, list[Token]] = {}
         self.called: list[str] = []
         self.calling: set[str] = set()
@@ -224,11 +226,13 @@ class _Script:
             elif isinstance(earlier, str) and isinstance(value, str) and value.startswith(f"{earlier} "):
                 self.variables[name] = f"{earlier} {open_part(name)}"
             elif name in self.variables:
-                self.variables[name] = None
+                self.variables[name] = self.commands.get(name)
 
     def _set(self, name: str, value: Value) -> None:
         before = self.variables.get(name)
         self.variables[name] = value
+        if isinstance(value, tuple) and any("sglang" in word.text for word in value):
+            self.commands[name] = value
         if self.all_exported:
             self.exported.add(name)
         if self.blocks:

@@ -88,7 +88,7 @@ class Problem(msgspec.Struct, frozen=True):
         return tuple(-engine.literal(name, value) for name, value in self.closed)
 
 
-def need_facts(facts: Facts) -> None:
+def need_facts(facts: Facts, verb: str = "solve") -> None:
     """Refuse a request whose model or machine is not known well enough. Errors: RequestError naming what is missing."""
     missing = [n for n in NEEDED if n.split(".")[1] not in getattr(facts, n.split(".")[0])]
     if not any(facts.hardware.get(n.split(".")[1]) for n in MEMORY):
@@ -96,7 +96,7 @@ def need_facts(facts: Facts) -> None:
     if missing:
         options = [o for o, space in (("--model ID|DIR", "model."), ("--hardware 8xrtx-pro-6000|FILE", "hardware."))
                    if any(m.startswith(space) for m in missing)]  # fmt: skip
-        raise RequestError(f"solve needs {', '.join(missing)}: give {' and '.join(options)}")
+        raise RequestError(f"{verb} needs {', '.join(missing)}: give {' and '.join(options)}")
 
 
 def goal_of(context: Context, goal: str | Goal) -> Goal:

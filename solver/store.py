@@ -113,7 +113,7 @@ def _cache_folder(root: str) -> str:
 
 
 def _fresh_folder(root: str) -> str | None:
-    now = stamp(root) if os.path.isdir(root) else []
+    now = stamp(root) if os.path.isdir(os.path.join(root, "sglang")) else []
     sealed = os.path.join(root, SEALED)
     if _sealed_is_fresh(sealed, now):
         return sealed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from solver.context import Context, Options, build, check_context
 from solver.errors import KnowledgeError, RequestError
+from solver.inputs import standard_input
 from solver.launch import Launch, read_argv, read_command
 from solver.store import Store, default_root
 
@@ -33,10 +34,7 @@ def store() -> Store:
 def read(command: Sequence[str], bare: bool = False) -> Launch:
     """The launch that a verb was given: one text, `-` for standard input, or argv."""
     if list(command) == ["-"]:
-        try:
-            return read_command(sys.stdin.read(), bare=bare)
-        except UnicodeDecodeError:
-            raise RequestError("standard input is not text in UTF-8") from None
+        return read_command(standard_input(), bare=bare)
     if len(command) == 1 and not command[0].startswith("--"):
         if os.path.isfile(command[0]):  # quiet about a text too long for a name
             raise RequestError(
@@ -187,7 +185,11 @@ def knowledge_lint(values: dict[str, Any]) -> int:
 
     where = store()
     only = values["command"][0] if values["command"] else None
-    complaints = lint(load(where.root), where, only)
+    knowledge = load(where.root)
+    ids = [*knowledge.rules, *(s.id for s in knowledge.logs.signatures), *(e.id for e in knowledge.evidence)]
+    if only is not None and not any(only in name for name in ids):
+        raise RequestError(f"no rule, signature or record has {only!r} in its id")
+    complaints = lint(knowledge, where, only)
     print("\n".join(complaints) or "no complaints")
     return FINDINGS if complaints else 0
 

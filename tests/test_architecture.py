@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -58,6 +59,17 @@ def test_imports_go_one_way() -> None:
 
     for name in list(edges):
         visit(name, ())
+
+
+def test_every_module_has_its_line_in_the_architecture() -> None:
+    """Each module, or the folder it lies in, is named in the table; `name*` stands for all that begin so."""
+    page = (SOLVER.parent / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`([a-z_/]+\*?)`", page)
+    for path in modules():
+        module = path.relative_to(SOLVER).with_suffix("")
+        names = {str(module), module.name, f"{module.parts[0]}/"}
+        is_named = any(n in names or (n.endswith("*") and module.name.startswith(n[:-1])) for n in named)
+        assert is_named or module.name == "__init__", module
 
 
 @pytest.mark.parametrize("library", sorted(HEAVY))

@@ -43,6 +43,12 @@ HERE = ("--hardware", "8xh100-sxm", "--engine-version", "0.5.10")
         (("inspect", "model", "/no/such/folder"), ["unknown model"]),
         (("inspect", "hardware", "8xnothing"), ["unknown GPU"]),
         (("frobnicate",), ["frobnicate"]),
+        (("inspect",), ["flagwise inspect model", "flagwise inspect hardware"]),
+        (("knowledge", "lint", "no-such-rule"), ["no rule", "no-such-rule"]),
+        (("estimate", GOOD), ["estimate needs hardware.vendor", "--hardware"]),
+        (("validate", "--lock", "/no/such/file"), ["cannot read the lock file /no/such/file: No such file"]),
+        (("diff", "no-such-file.sh", GOOD), ["no such file"]),
+        (("gate", "--config", "/no/such.toml"), ["cannot read /no/such.toml: No such file"]),
         (("knowledge", "coverage", "--release", "0.4"), ["expected one of", "0.5.23"]),
         (("knowledge", "coverage", "--release", "0.5.10", "--wheel", "/no/such"), ["no such file"]),
     ],
@@ -213,6 +219,9 @@ def test_inspect_and_version(flagwise: Callable[..., Any]) -> None:
     machine = json.loads(flagwise("inspect", "hardware", "8xrtx-pro-6000", "--format", "json").out)["hardware"]
     assert (machine["sm"], machine["gpus"], machine["link"]) == (120, 8, "pcie")
     assert flagwise("version").out.startswith("flagwise ")
+    assert flagwise("--version").out == flagwise("version").out
+    assert flagwise("-h").out == flagwise("--help").out
+    assert flagwise("validate", GOOD, *HERE[:3], "v0.5.10").out == flagwise("validate", GOOD, *HERE).out  # a tag
 
 
 def test_estimate_gives_ranges_and_inputs(flagwise: Callable[..., Any]) -> None:
@@ -345,3 +354,13 @@ def test_inspect_says_where_each_trait_was_read(flagwise: Callable[..., Any], tm
     catalogued = json.loads(flagwise("inspect", "model", "qwen3-8b", "--format", "json").out)
     assert set(catalogued["origins"].values()) == {"catalogue entry qwen3-8b"} and catalogued["sources"]
     assert catalogued["origins"].keys() == catalogued["model"].keys()
+
+
+def test_what_rests_on_a_default_is_open_where_the_command_may_give_it(flagwise: Callable[..., Any]) -> None:
+    """`$MORE` may give the size that is missing; written out as nothing, the same is an error."""
+    command = f"{GOOD.removesuffix(' --tp 2')} --dp-size 8 --enable-dp-attention"
+    told = json.loads(flagwise("validate", f"{command} $MORE", *HERE, "--format", "json").out)
+    found = next(f for f in told["findings"] if f["rule"] == "tp-not-divisible-by-dp")
+    assert found["conditional_on"] == ["flag.tp_size"]
+    assert told["verdict"] == "conditional"
+    assert json.loads(flagwise("validate", command, *HERE, "--format", "json").out)["verdict"] == "invalid"

@@ -345,6 +345,9 @@ def test_what_cannot_be_looked_at_is_told_and_the_rest_goes_on(project: Path, fl
     (project / "broken.yaml").write_text(f"a: [\nb: {LAUNCH}\n")
     with (project / "large.yaml").open("wb") as file:
         file.truncate(50 * 2**20)
+    for name in ("binary.py", "latin.py", "large.ipynb"):  # data and fixtures of a project: passed over
+        (project / name).symlink_to(project / f"{name.partition('.')[0]}.{'yaml' if 'large' in name else 'sh'}")
+    (project / "own-marks.yml.j2").write_text(f"<% set a = [\n  {{b: 1}}] %>\nrun: {LAUNCH}\n")  # not this one's marks
     (project / "loop").symlink_to(project)
     (project / "self.sh").symlink_to("self.sh")
     (project / "gone.sh").symlink_to("nowhere")
@@ -355,6 +358,17 @@ def test_what_cannot_be_looked_at_is_told_and_the_rest_goes_on(project: Path, fl
     assert all("\n" not in problem for problem in troubles.values())
     assert rules(run) == ["unknown-flag"]
     assert run.status == 2
+
+
+@pytest.mark.parametrize("said", ['hardware = "8xnothing"', '[[files]]\npaths = ["a"]\nhardware = "8xnothing"'])
+def test_a_machine_in_the_settings_that_nobody_knows_is_told_of_the_settings(
+    project: Path, flagwise: Gate, said: str
+) -> None:
+    (project / "good.sh").write_text(f"{LAUNCH}\n")
+    (project / "flagwise.toml").write_text(said)
+    run = flagwise("gate")
+    assert run.status == 2
+    assert "flagwise.toml: unknown GPU 'nothing'" in run.err
 
 
 def test_an_unreadable_folder_is_told(project: Path, flagwise: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -480,3 +494,26 @@ def test_values_that_make_no_difference_are_left_out_and_no_others(store: Any) -
         shared, alone = (j.judge(found, Said(), Said(), lambda p: None) for j in (together, Judge(store, options)))
         assert (shared.findings, shared.verdict) == (alone.findings, alone.verdict), found.launch.words
     assert len(together._done) < len(endings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("recipe.yaml", "roles:\n  decode: {dp-size: 8, enable-dp-attention: true, max-running-requests: [64, 32]}\n"),
+        ("serve.sh", f"{LAUNCH} --dp-size 8 --enable-dp-attention $MORE\n"),
+        ("chart.yaml", f"a: {{{{ .Values.a }}}}: b\nrun: |\n  {LAUNCH} --dp-size 8 --enable-dp-attention\n"),
+    ],
+)
+def test_what_rests_on_a_default_is_open_where_more_arguments_may_come(
+    project: Path, flagwise: Gate, name: str, text: str
+) -> None:
+    """One GPU is no multiple of eight, but the size may be said elsewhere; a whole launch is told so."""
+    (project / name).write_text(text)
+    found = [
+        row for row in data(flagwise("gate", "--format", "json", *KNOWN))["findings"] if row["severity"] == "error"
+    ]
+    assert {row["rule"] for row in found if row["rule"] != "not-enough-gpus"} <= {"tp-not-divisible-by-dp"}
+    assert all(row["conditional_on"] for row in found)
+    (project / name).unlink()
+    (project / "whole.sh").write_text(f"{LAUNCH} --dp-size 8 --enable-dp-attention\n")
+    assert "tp-not-divisible-by-dp" in rules(flagwise("gate", "--format", "json", *KNOWN))

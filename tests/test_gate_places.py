@@ -48,9 +48,10 @@ def test_the_pre_commit_hook_gets_the_files_that_the_gate_looks_at(
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     pattern = re.compile(hook["files"])
     names = ["a.sh", "b/Dockerfile", "Dockerfile.dev", "c.yaml", "d.yml", "e.md", "f.service", "g.sbatch", "h.json",
-             "x.container", "y.slurm", "z.mdx"]  # fmt: skip
+             "x.container", "y.slurm", "z.mdx", "serve.py", "demo.ipynb", "guide.rst", "Makefile", "a/justfile", "b.mk",
+             "chart.yaml.tpl", "sglang.service.j2"]  # fmt: skip
     assert all(pattern.search(name) and kind_of_name(name) for name in names)
-    assert not any(pattern.search(name) for name in ("a.py", "b.txt", "README", "dockerfile.rs"))
+    assert not any(pattern.search(name) for name in ("a.js", "b.txt", "README", "dockerfile.rs"))
     assert hook["entry"] == "flagwise gate"
     for text, status in ((GOOD, 0), (BAD, 1)):
         (tmp_path / "a.sh").write_text(text)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from solver.answer import solve
+from solver.conflict import Impossible
 from solver.context import Options, build, check_context
 from solver.knowledge import load
 from solver.launch import read_argv
@@ -103,3 +105,13 @@ def test_attention_dp_divides_the_request_limit_and_the_state_slots(store: Store
     assert shared == states(f"{layout} --max-running-requests 1024")
     assert 8 * shared == pytest.approx(states(f"{layout} --max-running-requests 8192"), rel=0.01)
     assert states(f"{layout} --max-running-requests 3") == states(f"{layout} --max-running-requests 16")
+
+
+def test_what_is_unknown_of_a_checkpoint_hides_no_lack_of_memory(store: Store) -> None:
+    """369 GiB of weights do not fit into twice 96, whatever the format of the cache, which nobody stated, is."""
+    options = Options("deepseek-r1-0528-nvfp4", "2xrtx-pro-6000", "0.5.23")
+    result = check_context(build(store, read_argv(["--tp", "2", "--quantization", "modelopt_fp4"]), options))
+    assert {f.rule for f in result.findings if f.severity == "error" and not f.conditional_on} == {
+        "weights-larger-than-the-gpus"
+    }
+    assert isinstance(solve(build(store, read_argv([]), options), "max-context"), Impossible)

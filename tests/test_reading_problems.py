@@ -98,6 +98,7 @@ CASES = {
         ["total_requests, total_tokens", "Elsewhere it is taken by: 0.5.6 to 0.5.7"],
     ),
     "missing-value": ("0.5.10", "--page-size --tp 2", "error", "--page-size", ["an integer"]),
+    "blank-after-backslash": ("0.5.10", "\\  --tp 1 a", "error", "\\ ", ["backslash", "commands of their own"]),
     "unexpected-value": ("0.5.10", "--enable-mscclpp true", "error", "true", ["Nothing takes the value true"]),
     "repeated-flag": (
         "0.5.10",

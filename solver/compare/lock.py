@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +12,7 @@ from solver.compare.account import Account, account_of
 from solver.context import Context, Lookup, Options
 from solver.errors import RequestError
 from solver.index import Index
+from solver.inputs import file_text
 from solver.output_file import refuse_taken, write_whole
 from solver.release import Assumed
 from solver.render.data import dumps, emit_data
@@ -105,11 +105,7 @@ def is_lock(text: str) -> bool:
 
 def read_lock(path: str) -> Lock:
     """A lock file. Errors: RequestError."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read the lock file {path}: {error}") from None
-    return parse_lock(text, path)
+    return parse_lock(file_text(path, "the lock file"), path)
 
 
 def parse_lock(text: str, path: str) -> Lock:

@@ -7,7 +7,6 @@ names one of several.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ from solver.check import Result
 from solver.compare.lock import Lock, Remembered, is_lock, parse_lock
 from solver.context import Context, Options, build, check_context
 from solver.errors import RequestError
+from solver.inputs import file_text, standard_input
 from solver.launch import Launch, read_argv, read_command
 from solver.store import Store
 
@@ -35,7 +35,7 @@ class Side(NamedTuple):
 def side_of(where: Store, text: str, options: Options) -> Side:
     """Judge what a text names. Errors: RequestError."""
     if text == "-":
-        return _command(where, "standard input", _standard_input(), options)
+        return _command(where, "standard input", standard_input(), options)
     if _is_file(text):
         return _file(where, text, None, options)
     named = _LINE.fullmatch(text)
@@ -54,23 +54,13 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError:
-        raise RequestError("standard input is not text in UTF-8") from None
-
-
 def _command(where: Store, name: str, text: str, options: Options) -> Side:
     context = build(where, read_command(text, bare=True), options)
     return Side(name, context, check_context(context))
 
 
 def _file(where: Store, path: str, line: int | None, options: Options) -> Side:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read {path}: {error}") from None
+    text = file_text(path)
     if is_lock(text):
         lock = parse_lock(text, path)
         context = locked_context(where, lock, None, options)

@@ -10,6 +10,7 @@ import msgspec
 from solver.gate.found import UNKNOWN, Found, Hints, Item, Kind, Slot, found
 from solver.gate.nodes import Node
 from solver.gate.scalars import scalar_text
+from solver.gate.templates import PLACEHOLDER
 from solver.gate.text import Builder, Text
 from solver.launch import Launch, read_commands
 from solver.options import HELP
@@ -19,7 +20,7 @@ Expand = Callable[[Text], Text]
 """What stands for the references in one argument: their values as text, and `${ NAME}` for what is not known."""
 
 _SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
-_TEMPLATE = re.compile(r"\$?\{\{[^\n]*?\}\}")
+_TEMPLATE = re.compile(rf"\$?\{{\{{[^\n]*?\}}\}}|{PLACEHOLDER.pattern}")
 """What a template engine or a workflow fills in."""
 _UNKNOWN = re.compile(r"\$\{ [^}]*\}")
 
@@ -37,18 +38,18 @@ def arguments_of(nodes: Sequence[Node], source: Text, expand: Expand | None = No
     """The arguments that scalar nodes stand for."""
     found = []
     for node in nodes:
-        text = scalar_text(node, source)
+        text = _templated(scalar_text(node, source))
         found.append(Argument(node, expand(text) if expand else text, source.place(Span(node.start, node.end))))
     return found
 
 
-def joined(arguments: Sequence[Argument]) -> tuple[Text, tuple[Item, ...]]:
+def joined(arguments: Sequence[Argument], separator: str = " ") -> tuple[Text, tuple[Item, ...]]:
     """One command text of all arguments, and where each stands in it and in the file."""
     builder = Builder(Text("", ()))
     items: list[Item] = []
     for argument in arguments:
         if builder.length:
-            builder.compute(" ")
+            builder.compute(separator)
         start = builder.length
         if argument.raw:
             builder.add(argument.text)
@@ -91,7 +92,12 @@ def _literal(text: Text, builder: Builder) -> None:
 
 def substituted(text: Text, reference: re.Pattern[str], value_of: Callable[[re.Match[str]], str | None]) -> Text:
     """References replaced by their values. `value_of` gives None for what is not known."""
-    if ("$" not in text.text and "{" not in text.text) or not reference.search(text.text):
+    return replaced(text, reference, value_of) if "$" in text.text or "{" in text.text else text
+
+
+def replaced(text: Text, reference: re.Pattern[str], value_of: Callable[[re.Match[str]], str | None]) -> Text:
+    """The same for references of any form."""
+    if not reference.search(text.text):
         return text
     builder = Builder(text)
     at = 0
@@ -104,12 +110,18 @@ def substituted(text: Text, reference: re.Pattern[str], value_of: Callable[[re.M
     return builder.finish()
 
 
+def _templated(text: Text) -> Text:
+    """The text with a reference for each value that a template brings in."""
+    is_template = "{{" in text.text or "⟨" in text.text
+    return replaced(text, _TEMPLATE, lambda match: None) if is_template else text
+
+
 def _asks_for_help(launch: Launch) -> bool:
     return any(word.text in HELP for word in launch.words)
 
 
 def _named(match: re.Match[str]) -> str:
-    return re.sub(r"[^\w.-]", "", match[0])
+    return re.sub(r"[^\w.-]", "", match[0]) or "value"
 
 
 def launches_in(
@@ -125,7 +137,7 @@ def launches_in(
     bare: bool = False,
 ) -> list[Found]:
     """Every launch in a command text; one that only asks for help is none. Errors: RequestError on an open quote."""
-    text = substituted(text, _TEMPLATE, lambda match: None)
+    text = _templated(text)
     launches = [launch for launch in read_commands(text.text, env, bare) if not _asks_for_help(launch)]
     hints = hints or Hints()
     return [

@@ -15,6 +15,8 @@ from solver.gate.kinds import MARKS, kind_of_name, kind_of_text
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of the largest file that is read; launches stand in files of a few KiB."""
+PROGRAMS = frozenset(("python", "notebook", "restructuredtext"))
+"""Kinds of which a project has many that are no business of the gate: one too large or no text is passed over."""
 PASSED_OVER = frozenset(
     (
         *(".git", ".hg", ".svn", "node_modules", "site-packages", ".venv", "venv", ".tox", ".nox"),
@@ -102,11 +104,23 @@ def read(candidate: Candidate) -> tuple[bytes, Kind] | None:
     if content is None:
         return None
     if b"\0" in content:
+        if candidate.kind in PROGRAMS:
+            return None
         raise Unreadable("is binary, no text")
     for mark in MARKS:
         if mark in content:
+            if candidate.kind in PROGRAMS and not _is_text(content):
+                return None
             return content, candidate.kind or kind_of_text(decoded(content))
     return None
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _content(candidate: Candidate) -> bytes | None:
@@ -118,6 +132,8 @@ def _content(candidate: Candidate) -> bytes | None:
             return None
         size = os.fstat(number).st_size
         if size > LARGEST:
+            if candidate.kind in PROGRAMS:
+                return None
             raise Unreadable(f"is larger than {LARGEST // 2**20} MiB, too large for a file of launches")
         parts = [begin]
         while part := os.read(number, size + 1):

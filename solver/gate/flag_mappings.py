@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from solver.records import Span
 
 FEWEST = 3
 """A mapping with fewer flags is taken for something else; of a whole file two are enough."""
+_FILLED_IN = re.compile(r"\{\w+\}")
 _TRUE = frozenset(("true", "True", "TRUE"))
 _NOTHING = frozenset(("false", "False", "FALSE", "null", "Null", "NULL", "~", ""))
 
@@ -46,12 +48,16 @@ class FlagNames:
         return len(name) > 1 and at < len(self._ordered) and self._ordered[at].startswith(name)
 
 
-def flags_in(node: Node, flags: FlagNames, fewest: int = FEWEST) -> list[tuple[str, Node, Node]]:
+def flags_in(
+    node: Node, flags: FlagNames, fewest: int = FEWEST, underscores: bool = False
+) -> list[tuple[str, Node, Node]]:
     """The entries of a mapping that configures the engine; empty for any other mapping.
 
-    One key in ten may be no flag (misspelt, or of a fork); names of one word alone (host, port) say nothing.
+    One key in ten may be no flag (misspelt, or of a fork); names of one word alone (host, port) say nothing. Where all
+    are spelled with underscores they are a program's keyword arguments or the record of a run, unless `underscores`
+    says that this may be the launcher's own file, which is then misspelt.
     """
-    if len(node.value) < fewest:
+    if len(node.value) < fewest or not (underscores or any("-" in name for name in node.fields)):
         return []
     names = [name.replace("_", "-") for name in node.fields]
     if flags.exact.isdisjoint(names):  # nearly always
@@ -64,8 +70,9 @@ def flags_in(node: Node, flags: FlagNames, fewest: int = FEWEST) -> list[tuple[s
     return entries if len(others) * 10 <= len(entries) else []
 
 
-def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
-    """The launch of a mapping. Its words have the places of their key and value."""
+def found(entries: list[tuple[str, Node, Node]], source: Text, is_file: bool = False) -> Found:
+    """The launch of a mapping. Its words have the places of their key and value. `is_file`: it is the launcher's own;
+    elsewhere a list may be the values that are tried in turn, and `{name}` one that is filled in."""
     words: list[Word] = []
     places: list[Span | None] = []
     written: list[Entry] = []
@@ -75,7 +82,8 @@ def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
             continue
         written.append(Entry(key_place, value_place))
         for number, text in enumerate(_arguments(name, value)):
-            words.append(Word(text, Span(len(words), len(words) + 1)))
+            is_open = number > 0 and not is_file and (value.kind == "list" or bool(_FILLED_IN.fullmatch(text)))
+            words.append(Word(text, Span(len(words), len(words) + 1), is_open, is_open))
             places.append(value_place if number else key_place)
     first = Span(entries[0][1].start, entries[0][1].end)
     return Found(
@@ -86,6 +94,7 @@ def found(entries: list[tuple[str, Node, Node]], source: Text) -> Found:
         placed=tuple(places),
         entries=tuple(written),
         partial=True,
+        fragment=not is_file,
     )
 
 

@@ -14,8 +14,9 @@ from solver.release import image_version
 from solver.wrappers import container_verb
 
 Kind = Literal[
-    "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json", "config"
-]
+    "shell", "slurm", "dockerfile", "compose", "kubernetes", "workflow", "systemd", "markdown", "yaml", "json",
+    "config", "python", "notebook", "makefile", "restructuredtext",
+]  # fmt: skip
 
 UNKNOWN = "${ "
 """How a reference of unknown value begins: no shell variable is called so, so that none is taken for it."""
@@ -61,7 +62,7 @@ class Found(msgspec.Struct, frozen=True, dict=True):
     the engine is named, in the file. `placed`: the places of the words, where they are not those of a command text.
     `items` are the elements, where the command is a list; `entries` the keys, where it is a mapping of flags.
     `env_places`: variable -> where it is set; `slot` where another can be. `partial`: more arguments may come from
-    elsewhere.
+    elsewhere; `fragment`: so may any flag, as in a template or in a part of a recipe.
     """
 
     kind: Kind
@@ -75,6 +76,7 @@ class Found(msgspec.Struct, frozen=True, dict=True):
     env_places: dict[str, Span] = {}
     slot: Slot | None = None
     partial: bool = False
+    fragment: bool = False
 
     @cached_property
     def words(self) -> tuple[Span | None, ...]:

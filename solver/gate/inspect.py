@@ -11,7 +11,7 @@ from solver.gate.files import Candidate
 from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.judge import Judge, Judged, judged_or_refused, place_of
-from solver.gate.kinds import find_in
+from solver.gate.kinds import TEMPLATES, find_in
 from solver.gate.report import Checked, Lines, Report, Reported, Trouble, own_finding
 from solver.gate.settings import Said, Scoped, Settings
 from solver.gate.text import Text
@@ -42,7 +42,8 @@ class Inspector:
                 if content is not None:
                     self.look(candidate.path, files.decoded(content[0]), content[1])
             except Unreadable as error:
-                self.report.troubles.append(Trouble(candidate.path, str(error)))
+                if candidate.named or not candidate.path.lower().endswith(TEMPLATES):  # a template may be of any form
+                    self.report.troubles.append(Trouble(candidate.path, str(error)))
         return self.report
 
     def look(self, path: str, text: str, kind: Kind) -> None:

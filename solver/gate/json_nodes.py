@@ -27,12 +27,16 @@ _OTHER = re.compile(r"[-+.\w]+", re.ASCII)
 
 
 def document(text: str) -> Node:
-    """The value of a JSON text. Errors: Unreadable with the line and what is wrong there."""
+    """The value of a JSON text; of several lines with a value each, their list. Errors: Unreadable with the line and
+    what is wrong there."""
     node, at = value_at(text, 0)
-    at = _skip(text, at)
-    if at < len(text):
-        raise _wrong(text, at, "something follows the value")
-    return node
+    values = [node]
+    while (start := _skip(text, at)) < len(text):
+        if "\n" not in text[at:start]:
+            raise _wrong(text, start, "something follows the value")
+        node, at = value_at(text, start)
+        values.append(node)
+    return values[0] if len(values) == 1 else Node("list", 0, "block", values, at)
 
 
 def value_at(text: str, at: int, depth: int = 0) -> tuple[Node, int]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from solver.check import order, verdict_of
-from solver.context import Context, Lookup, Options, build, check_context, choose_release, resolver_for
+from solver.check import opened, order, verdict_of
+from solver.context import Context, Lookup, Options, build, check_context, choose_release, is_open, resolver_for
 from solver.errors import RequestError
 from solver.expansion import Word
 from solver.findings import reading_findings
@@ -60,6 +60,11 @@ def _verdict(context: Context, options: Options, findings: tuple[Finding, ...]) 
     return Verdict(context.release, context.release_from, fork, model, hardware, gpus, verdict_of(findings))
 
 
+OPEN_IN_PART = frozenset(("missing-required",))
+OPEN_IN_FRAGMENT = OPEN_IN_PART | {"unexpected-value", "repeated-flag"}
+"""Problems that the rest of a command can take away, where only a part of it is known."""
+
+
 class Judge:
     """Judges launches; those that are alike once. `options` are the command line's, which a comment alone overrides.
 
@@ -84,7 +89,7 @@ class Judge:
         rest = (
             tuple([(i, w.unknown, w.splits) for i, w in enumerate(words) if w.unknown or w.splits]), launch.entry,
             tuple(launch.env.items()), launch.image, launch.unexported and (launch.unexported, launch.text),
-            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial,
+            options.model, options.hardware, options.engine_version, found.hints.gpus, found.partial, found.fragment,
         )  # fmt: skip
         texts: tuple[object, ...] = tuple([word.text for word in words])
         left_out: frozenset[str] = frozenset()
@@ -118,15 +123,17 @@ class Judge:
             facts = msgspec.structs.replace(context.facts, hardware={"gpus": found.hints.gpus})
             context = msgspec.structs.replace(context, facts=facts)
         if found.partial:
-            problems = tuple(p for p in context.problems if p.kind != "missing-required")
+            open_ones = OPEN_IN_FRAGMENT if found.fragment else OPEN_IN_PART
+            problems = tuple(p for p in context.problems if p.kind not in open_ones)
             context = msgspec.structs.replace(context, problems=problems)
         read = self._read(context)
         if self.exact:
-            result = check_context(msgspec.structs.replace(context, problems=()))
+            result = check_context(msgspec.structs.replace(context, problems=()), found.fragment)
             findings = tuple(sorted((*read, *result.findings), key=order))
             return Judged(context, findings, _verdict(context, options, findings), result.outcomes), set()
         kept = self._alike.findings(context)
-        findings = tuple(sorted((*read, *kept.findings), key=order))
+        rest = opened(kept.findings) if found.fragment or is_open(launch) else kept.findings
+        findings = tuple(sorted((*read, *rest), key=order))
         said = {name for space, name in kept.besides if space == "flag"} | {p.flag for p in context.problems}
         return Judged(context, findings, _verdict(context, options, findings)), said
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from solver.errors import RequestError
-from solver.gate import compose, containers, flag_mappings
+from solver.gate import compose, containers, flag_mappings, templates
 from solver.gate.arguments import Argument, arguments_of, joined, launches_in
 from solver.gate.flag_mappings import FlagNames
 from solver.gate.found import Finds, Item, Kind, Slot, Unreadable
@@ -34,6 +34,22 @@ _WORKFLOW = ("jobs", "steps", "stages", "pipelines", "before_script", "pool")
 
 def find_yaml(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
     """The launches of a YAML text. Errors: Unreadable."""
+    finds, problem = _find_yaml(source, flags, read_beside)
+    if problem.startswith("not YAML") and ("{{" in source.text or "{%" in source.text):
+        finds, rest = _find_yaml(templates.rendered(source), flags, read_beside)
+        finds.found = [msgspec.structs.replace(found, partial=True, fragment=True) for found in finds.found]
+        if not rest:
+            return finds
+        problem += "; a template has to be rendered first: `helm template … | flagwise gate -`"
+    if problem:
+        finds.problems.append(problem)
+        if not finds.found:
+            raise Unreadable(problem)
+    return finds
+
+
+def _find_yaml(source: Text, flags: FlagNames, read_beside: ReadBeside) -> tuple[Finds, str]:
+    """The launches of the documents up to one that cannot be read, and what is wrong with that one."""
     from solver.gate.yaml_nodes import documents
 
     finds = Finds()
@@ -41,12 +57,8 @@ def find_yaml(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
         for node in documents(source.text):
             _find(node, source, flags, read_beside, "yaml", finds)
     except Unreadable as error:
-        rest = "; a template has to be rendered first: `helm template … | flagwise gate -`"
-        is_template = "{{" in source.text and str(error).startswith("not YAML")
-        finds.problems.append(f"{error}{rest if is_template else ''}")
-        if not finds.found:
-            raise Unreadable(finds.problems[-1]) from None
-    return finds
+        return finds, str(error)
+    return finds, ""
 
 
 def find_json(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
@@ -58,8 +70,8 @@ def find_json(source: Text, flags: FlagNames, read_beside: ReadBeside) -> Finds:
 
 def _find(node: Node, source: Text, flags: FlagNames, read_beside: ReadBeside, other: Kind, finds: Finds) -> Finds:
     """Add the launches of one document."""
-    if entries := flag_mappings.flags_in(node, flags, 2):
-        finds.found.append(flag_mappings.found(entries, source))
+    if entries := flag_mappings.flags_in(node, flags, 2, underscores=other == "yaml"):
+        finds.found.append(flag_mappings.found(entries, source, is_file=True))
     else:
         _Walk(kind_of(node, other), source, flags, read_beside, finds).visit(node, Scope())
     return finds

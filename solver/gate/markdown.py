@@ -1,4 +1,4 @@
-"""Markdown -> the launches in its fenced code, each fence read as what its info string says."""
+"""Pages (Markdown, reStructuredText) -> the launches in their code, each block read as what its language says."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from solver.gate import rst
 from solver.gate.found import Finds, Found, Kind, Unreadable
 from solver.gate.text import Builder, Text
 
 _FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*\{?\.?([\w+-]*)[^\n`]*$", re.M)
 _PROMPT = re.compile(r"(?:\(\w+\)[ ]?)?[$#>%][ ](?=\S)")
 _LEFT_OUT = frozenset(("...", "…", "[...]", "[…]"))
+_BRACKETED = re.compile(r"\[(?![\d\s\"'{\[\]-])")
+"""A placeholder such as `[options]` or `[other flags]`; no list of numbers, texts or objects."""
 _NAMED = re.compile(r"sglang|launch_server")
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("", "bash", "sh", "shell", "zsh", "console", "shell-session", "shellsession"), "shell"),
@@ -20,15 +23,17 @@ KINDS: dict[str, Kind] = {
     **dict.fromkeys(("dockerfile", "docker", "containerfile"), "dockerfile"),
     **dict.fromkeys(("yaml", "yml"), "yaml"),
     **dict.fromkeys(("json", "jsonc", "json5"), "json"),
+    **dict.fromkeys(("python", "py", "python3"), "python"),
+    **dict.fromkeys(("make", "makefile", "just"), "makefile"),
     **dict.fromkeys(("ini", "systemd", "service", "unit"), "systemd"),
 }  # fmt: skip
 """First word of an info string -> how the fence is read. Others are programs."""
 
 
-def find(source: Text, find_kind: Callable[[Text, Kind], Finds]) -> Finds:
-    """The launches of a page. A fence that cannot be read is passed over: pages show fragments."""
+def find(source: Text, kind_of_page: Kind, find_kind: Callable[[Text, Kind], Finds]) -> Finds:
+    """The launches of a page. A block that cannot be read is passed over: pages show fragments."""
     finds = Finds()
-    for language, body in fences(source):
+    for language, body in fences(source) if kind_of_page == "markdown" else rst.blocks(source):
         kind = KINDS.get(language.lower())
         if kind is None or not _NAMED.search(body.text):
             continue
@@ -36,18 +41,21 @@ def find(source: Text, find_kind: Callable[[Text, Kind], Finds]) -> Finds:
             inside = find_kind(body, kind)
         except Unreadable:
             continue
-        finds.found += [_shown(found) for found in inside.found if found.launch.words]  # a bare name is a mention
+        shown = [_shown(found, kind_of_page) for found in inside.found if found.launch.words]  # a name is a mention
+        finds.found += shown
     return finds
 
 
-def _shown(found: Found) -> Found:
-    """A launch on a page, where an ellipsis stands for arguments that are left out."""
-    words = tuple(
-        msgspec.structs.replace(word, unknown=True, splits=True) if word.text in _LEFT_OUT else word
-        for word in found.launch.words
-    )
-    launch = msgspec.structs.replace(found.launch, words=words)
-    return msgspec.structs.replace(found, kind="markdown", launch=launch)
+def _shown(found: Found, kind: Kind) -> Found:
+    """A launch on a page, where an ellipsis or `[options]` stands for arguments that are left out."""
+    words, is_inside = [], False
+    for word in found.launch.words:
+        is_inside = is_inside or bool(_BRACKETED.match(word.text))
+        is_left_out = is_inside or word.text in _LEFT_OUT
+        words.append(msgspec.structs.replace(word, unknown=True, splits=True) if is_left_out else word)
+        is_inside = is_inside and not word.text.endswith("]")
+    launch = msgspec.structs.replace(found.launch, words=tuple(words))
+    return msgspec.structs.replace(found, kind=kind, launch=launch)
 
 
 def fences(source: Text) -> Iterator[tuple[str, Text]]:

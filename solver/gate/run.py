@@ -18,6 +18,7 @@ from solver.gate.judge import Judge
 from solver.gate.kinds import kind_of_text
 from solver.gate.report import Report, Reported
 from solver.gate.settings import Settings, load
+from solver.inputs import standard_input
 from solver.store import Store
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def _inspector(where: Store, settings: Settings, values: dict[str, Any]) -> Insp
     options = Options(values["model"], values["hardware"], values["engine_version"])
     judge = Judge(where, options, exact=values["fix"] or values["diff"])
     judge.lookup.machine(options.hardware)  # a wrong one is refused before any file is read
+    for said in (settings, *settings.files):
+        try:
+            judge.lookup.machine(said.hardware)
+        except RequestError as error:
+            raise RequestError(f"{settings.path}: {error}") from None
     return Inspector(judge, settings, flag_names(where), values["fail_on"])
 
 
@@ -91,7 +97,7 @@ def flag_names(where: Store) -> FlagNames:
 def _look(inspector: Inspector, paths: Sequence[str], settings: Settings, jobs: int) -> None:
     """Look at what is on standard input and at the files under the paths."""
     if "-" in paths:
-        text = _standard_input()
+        text = standard_input()
         inspector.report.files += 1
         try:
             inspector.look("<stdin>", text, kind_of_text(text))
@@ -112,13 +118,6 @@ def _look(inspector: Inspector, paths: Sequence[str], settings: Settings, jobs: 
     progress(-1)
     if any(os.path.isdir(path) for path in paths):
         inspector.unused_settings()
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError:
-        raise RequestError("standard input is not text in UTF-8") from None
 
 
 def _progress() -> Callable[[int], None]:

@@ -112,7 +112,11 @@ def _gpus(node: Node) -> int | None:
 
 def _devices(device: Node) -> int | None:
     ids = scalars(get(device, "device_ids"))
-    return len(ids) if ids else _number(text_at(device, "count"))
+    if not ids:
+        return _number(text_at(device, "count"))
+    if any("$" in item.value for item in ids):
+        return None  # one reference may stand for several, as in "${GPUS:-0,1}"
+    return sum(len(item.value.split(",")) for item in ids)
 
 
 def _number(text: str | None) -> int | None:

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import msgspec
 
 from solver.errors import RequestError
-from solver.records import Severity
+from solver.inputs import file_text
 
 NAMES = ("flagwise.toml", "pyproject.toml")
 
@@ -85,11 +85,7 @@ def load(start: str, chosen: str | None = None) -> Settings:
 
 def _read(path: str) -> Settings | None:
     """The settings in a file; None for a pyproject.toml without any."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"{path}: cannot be read ({error})") from None
+    text = file_text(path)
     of_project = os.path.basename(path) != "flagwise.toml"
     if of_project and "flagwise" not in text:
         return None
@@ -164,8 +160,3 @@ def _pattern(glob: str) -> str:
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.rstrip("/"))
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(signs.get(p, re.escape(p)) for p in parts) + "(?:/.*)?"
-
-
-def severity_of(name: str | None, default: Severity) -> Severity:
-    """The fail level that holds for a file."""
-    return name or default  # type: ignore[return-value]  # both are severities

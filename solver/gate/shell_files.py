@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 from solver.errors import RequestError
-from solver.gate.arguments import launches_in
+from solver.gate.arguments import launches_in, replaced
 from solver.gate.found import Finds, Found, Hints, Kind
+from solver.gate.templates import placeholder
 from solver.gate.text import Text
 from solver.records import Span
+from solver.shell import DOCUMENTS, Token, tokens
+from solver.wrappers import basename
 
 _NAMED = re.compile(r"sglang|launch_server")
+_REFERENCE = re.compile(r"\\\$|\$(?:\{([A-Za-z_]\w*)[^{}\n]*\}|([A-Za-z_]\w*))")
+_ESCAPED = re.compile(r"\\(?=\$)")
 _CONTINUED = re.compile(r"\\[ \t]*\r?$")
 
 
@@ -50,6 +56,47 @@ def _commands(source: Text) -> list[Text]:
         if named:
             parts.append(source.cut(start, min(at, len(source.text))))
     return parts
+
+
+def documents(source: Text) -> Iterator[tuple[str, Text, bool]]:
+    """The here-documents of a script that name the engine: the file that each is written to (else empty), its text,
+    and whether the shell fills in variables."""
+    try:
+        stream = tokens(source.text)
+    except RequestError:
+        return
+    for index, token in enumerate(stream):
+        if token.kind == "document" and _NAMED.search(token.text):
+            body = source.cut(token.start, token.end)
+            yield _written_to(stream, index), body, _is_open(stream, index)
+
+
+def filled(body: Text, as_shell: bool) -> Text:
+    """What the shell makes of a here-document: escaped dollar signs are bare, variables of unknown value. Where it is a
+    script itself, its own variables and those of the outer script cannot be told apart: they stay."""
+    if as_shell:
+        return replaced(body, _ESCAPED, lambda match: "")
+    return replaced(body, _REFERENCE, lambda m: "$" if m[0] == "\\$" else placeholder(m[1] or m[2]))
+
+
+def _is_open(stream: list[Token], index: int) -> bool:
+    """Whether the word after `<<` is not quoted."""
+    ending = next((stream[i + 1] for i in range(index, -1, -1) if stream[i].text in DOCUMENTS), None)
+    return ending is not None and not any(piece.quoted or piece.raw.startswith("\\") for piece in ending.pieces)
+
+
+def _written_to(stream: list[Token], index: int) -> str:
+    """The file that the command of a here-document writes: `cat > FILE <<END`; a program's source is called `-.py`."""
+    while index and stream[index].kind != "word":
+        index -= 1
+    line: list[Token] = []
+    while index >= 0 and stream[index].text != "\n" and stream[index].kind != "document":
+        line.insert(0, stream[index])
+        index -= 1
+    for before, token in pairwise(line):
+        if before.kind == "operator" and before.text.lstrip("0123456789") in (">", ">>", ">|") and token.kind == "word":
+            return token.text.strip("\"'")
+    return "-.py" if line and basename(line[0].text).startswith("python") else ""
 
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+(.+)$", re.M)

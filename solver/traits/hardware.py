@@ -222,8 +222,12 @@ def read_yaml(text: str, path: Path) -> HardwareFile:
 
     try:
         content = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" on line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise RequestError(f"{path}: not YAML{where}: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise RequestError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        raise RequestError(f"{path}: not YAML: {error}") from None
     try:
         return msgspec.convert(content, HardwareFile)
     except msgspec.ValidationError as error:

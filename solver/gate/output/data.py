@@ -128,8 +128,10 @@ def argv_of(launch: Launch) -> tuple[str, ...]:
     words = tuple(word.text for word in launch.words)
     if launch.entry == "serve":
         return (*launch.prefix[-2:], *words)
-    script = launch.prefix[-1:] and launch.prefix[-1].endswith("launch_server.py")
-    named = launch.prefix[-2:] if script else launch.prefix[-3:]
+    begin = len(launch.prefix) - 2
+    while begin > 0 and launch.prefix[begin].startswith("-"):
+        begin -= 1  # options of the interpreter
+    named = launch.prefix[max(begin, 0) :]
     return (
         *(named if named[-1:] and "launch_server" in named[-1] else ("python", "-m", "sglang.launch_server")),
         *words,
