@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from solver.choices import Demand, choices_of, pin_of
+from solver.conditions import Unknown
 from solver.context import Context
 from solver.decisions import mentioned
 from solver.engines.sat import SatEngine
@@ -178,7 +179,9 @@ def _members(
             continue
         for space, name in mentioned(compiled):
             if space in ("model", "hardware"):
-                used[f"{space}.{name}"] = Fact(f"{space}.{name}", problem.builder.state.get(space, name), "trait")
+                value = problem.builder.state.get(space, name)
+                if type(value) is not Unknown:  # what nobody knows refuses nothing
+                    used[f"{space}.{name}"] = Fact(f"{space}.{name}", value, "trait")
         rule = context.store.rule(rule_id)
         texts.append(Member("release", f"SGLang {context.release}: {rule.title if rule else rule_id}", rule_id))
     members += defaults

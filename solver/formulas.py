@@ -64,11 +64,21 @@ def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 
 MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
+STATE_TRAITS = (
+    "linear_k_heads",
+    "linear_v_heads",
+    "linear_k_head_dim",
+    "linear_v_head_dim",
+    "conv_kernel",
+    "ssm_state_elems",
+)
+"""What the size of a recurrent state takes besides."""
 
 
 def missing_for_memory(facts: Facts) -> tuple[str, ...]:
     """The traits without which memory cannot be computed and that are not known."""
-    model = tuple(f"model.{n}" for n in MEMORY_TRAITS if facts.model.get(n) is None)
+    needed = MEMORY_TRAITS + (STATE_TRAITS if facts.model.get("linear_layers") else ())
+    model = tuple(f"model.{n}" for n in needed if facts.model.get(n) is None)
     known = facts.hardware.get("memory_mib") or facts.hardware.get("memory_gib")
     return model + (() if known else ("hardware.memory_gib",))
 

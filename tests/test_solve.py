@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from solver.answer import solve
@@ -227,3 +228,16 @@ def test_what_is_missing_is_named(flagwise: Callable[..., Any]) -> None:
     assert "hardware.sm" in done.err
     assert "--model" in done.err
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "unknown", [("linear_k_heads", "linear_v_heads"), ("heads",), ("other_gib",), ("quant_method",)]
+)
+@pytest.mark.parametrize("release", ("0.5.12", "0.5.23"))
+def test_what_nobody_knows_of_a_model_refuses_nothing(store: Store, release: str, unknown: tuple[str, ...]) -> None:
+    context = build(store, read_argv(["--tp", "4"]), Options(MODEL, "8xrtx-pro-6000", release))
+    traits = {k: v for k, v in context.facts.model.items() if k not in unknown}
+    context = msgspec.structs.replace(context, facts=msgspec.structs.replace(context.facts, model=traits))
+    answer = solve(context, "min-gpus")
+    assert isinstance(answer, Solution), answer.members
+    assert answer.result.verdict == "conditional"
