@@ -95,15 +95,15 @@ class LayoutFormula:
         self._settings: dict[tuple[Any, ...], Any] = {}
 
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
-        missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
-        missing = missing or _unsized(self.facts, arguments)
-        if missing:
-            return Unknown(missing)
         used = arguments["tp"] * arguments["pp"] * arguments["dp"]
         if name == "gpus_used":
             return used
         if name == "idle_gpus":
             return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
+        missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
+        missing = missing or _unsized(self.facts, arguments)
+        if missing:
+            return Unknown(missing)
         if name == "accepted_tokens":
             accepted = self.accepted(arguments["draft_steps"]) if arguments["draft_steps"] else 1.0
             return accepted if isinstance(accepted, float | None) else accepted.value
@@ -164,8 +164,13 @@ class LayoutFormula:
             from solver.cost import prepare
 
             data = self.index.data
-            gpu, sm = self.facts.hardware.get("gpu"), self.facts.hardware.get("sm")
-            links = [v for k, v in data.items() if k.startswith("links/") and gpu in v["gpus"]]
+            gpu, sm, kind = (self.facts.hardware.get(name) for name in ("gpu", "sm", "link"))
+            every = [v for k, v in data.items() if k.startswith("links/")]
+            like = {entry["like"] for entry in data["sglang/costs"]["stand_ins"] if entry["link"] == kind}
+            own = [v for v in every if gpu in v["gpus"]]
+            measured = max((rate["gpus"] for v in own for rate in v["rates"]), default=0)
+            borrowed = measured < min(8, self.facts.hardware.get("gpus", 8))
+            links = [*own, *(v for v in every if borrowed and v["id"] in like and v not in own)]
             acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
             kernels = [k for k in data["sglang/kernels"] if gpu in k.get("gpus", ()) or sm in k.get("sm", ())]
             costs = load_costs(data["sglang/costs"], kernels, links, acceptance)  # of this machine: quicker to convert

@@ -11,7 +11,7 @@ from solver.check import Result
 from solver.choices import choices_of, joined, near
 from solver.conditions import Unknown
 from solver.constraints import Assignment, Level, Model
-from solver.context import Context, check_context
+from solver.context import Assumed, Context, check_context
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
@@ -97,6 +97,17 @@ def need_facts(facts: Facts) -> None:
         options = [o for o, space in (("--model ID|DIR", "model."), ("--hardware 8xrtx-pro-6000|FILE", "hardware."))
                    if any(m.startswith(space) for m in missing)]  # fmt: skip
         raise RequestError(f"solve needs {', '.join(missing)}: give {' and '.join(options)}")
+
+
+def with_link(context: Context) -> Context:
+    """The context with a link between its GPUs: what is not known to be bridged is reckoned as if it were not."""
+    hardware = context.facts.hardware
+    if "gpus" not in hardware or "vendor" not in hardware or "link" in hardware:
+        return context
+    why = "bridges between the GPUs are not known; a --hardware FILE with the output of nvidia-smi topo -m names them"
+    notes = (Assumed("link", "pcie", why),) if hardware["gpus"] > 1 else ()
+    facts = msgspec.structs.replace(context.facts, hardware={**hardware, "link": "pcie"})
+    return msgspec.structs.replace(context, facts=facts, assumed=(*context.assumed, *notes))
 
 
 def goal_of(context: Context, goal: str | Goal) -> Goal:

@@ -100,7 +100,7 @@ def test_a_path_that_nobody_measured_is_not_the_best_at_a_metric_that_is_asked_f
 
 
 @pytest.mark.parametrize(
-    ("pin", "hardware"), [("--enable-mscclpp", "8xrtx-pro-6000"), ("--moe-a2a-backend deepep", "8xh20")]
+    ("pin", "hardware"), [("--enable-mscclpp", "8xrtx-pro-6000"), ("--moe-a2a-backend deepep", "8xb300")]
 )
 def test_a_pinned_path_that_nobody_measured_is_kept_and_its_time_unknown(store: Store, pin: str, hardware: str) -> None:
     found = answer(store, "min-latency", "--tp", "8", *pin.split(), model="qwen3-235b-a22b-fp8", hardware=hardware)

@@ -40,6 +40,7 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
     lines += table(figures, ("  figure", "as asked", "solved"))
     lines += open_lines(answer)
+    lines += stand_in_lines(context, answer)
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
     lines += idle_lines(answer)
     lines += _trade_off(answer.alternatives[:POINTS], program)
@@ -61,6 +62,19 @@ def open_lines(answer: Solution) -> list[str]:
     return wrapped(
         f"unknown is what rests on {listed(tuple(names))}, which nobody stated; the search took it for not so", "  "
     )
+
+
+def stand_in_lines(context: Context, answer: Solution) -> list[str]:
+    """How far off the time may be where the GPUs' link stands for one that nobody measured, and what else stands in."""
+    if answer.after["token_latency_us"] is None:
+        return []
+    layout = context.estimates["token_latency_us"]
+    estimate = layout.formula.estimate("token_latency_us", layout.arguments(answer.result.outcomes[0].state))
+    stand_ins = estimate.inputs.get("stand_ins", "")
+    if not stand_ins.startswith("links"):
+        return []
+    low, high = (figure("token_latency_us", us).split(" ")[0] for us in (estimate.low, estimate.high))
+    return wrapped(f"latency {low} to {high} ms; not measured here, so reckoned with stand-ins: {stand_ins}", "  ")
 
 
 def figures(context: Context, data: dict[str, Any]) -> str:
