@@ -49,7 +49,8 @@ class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing the solver may change, and the values it may take.
 
     `values: choices` takes the release's own choices. `gives_up` marks what the solver never does unasked: it costs
-    the user something the engine does by default, so it appears in repairs only.
+    the user something the engine does by default, so it appears in repairs only. `beside`: the flag without which it
+    means nothing, so that it is never given alone.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group: str
     versions: str = ">=0.5.9"
     gives_up: str | None = None
+    beside: str | None = None
     when: tuple[str, ...] = ()
     without: tuple[Any, ...] = ()
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import msgspec
+
 from solver.constraints import Assignment, Lazy, Level, cost, evaluate, violated
 from solver.engines.optimum import nearest
 from solver.engines.sat import SatEngine
+from solver.findings import spelling
 from solver.solve import TRADED, Point, Problem, Reason
 from solver.variables import Var, same
 from solver.words import figure, listed, say
@@ -21,7 +24,7 @@ DECIDING_LEVELS = 3
 def reasons_of(
     problem: Problem, best: Assignment, costs: tuple[float, ...], chosen: dict[str, str]
 ) -> tuple[Reason, ...]:
-    """One reason per flag and variable of the answer: pins, then choices, then what was written out."""
+    """One reason per flag and variable: pins, choices, what a starting command lost, what was written out."""
     found = [Reason(key, value, "pin", "you", "you asked for it") for key, value in problem.pins.items()]
     base = {name: best[name] for name in problem.model.base}
     kept = problem.goal.get("keep", {})
@@ -31,11 +34,23 @@ def reasons_of(
             found.append(Reason(choice.key, value, "pin", "you", "as in the starting command"))
         elif value is not None:
             found.append(_reason(problem, base, costs, choice.key))
+    found += [_dropped(problem, base, costs, key) for key in kept if key in base and base[key] is None]
     for name, rule in chosen.items():
         value = problem_value(problem, best, f"flag.{name}")
         text = "the engine's own default, written out" if rule in ("default", "given") else f"what {rule} makes it"
         found.append(Reason(f"flag.{name}", value, "rule", rule, text))
     return tuple(found)
+
+
+def _dropped(problem: Problem, base: Assignment, costs: tuple[float, ...], key: str) -> Reason:
+    """Why a flag of the starting command is no longer there: a reason without a value."""
+    levers = {lever["name"]: lever for lever in problem.context.resolver.program.levers}
+    other = levers.get(key.removeprefix("flag."), {}).get("beside")
+    if other and base.get(f"flag.{other}", ...) is None:
+        program = problem.context.resolver.program
+        return Reason(key, None, "rule", other, f"means nothing without {spelling(program, other)}")
+    reason = _reason(problem, base, costs, key)
+    return msgspec.structs.replace(reason, text=reason.text.replace("required by", "refused by"))
 
 
 def problem_value(problem: Problem, best: Assignment, key: str) -> Any:

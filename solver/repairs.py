@@ -14,7 +14,7 @@ from solver.engines.sat import SatEngine, holds
 from solver.facts import Facts
 from solver.findings import spelling
 from solver.goals import Goal
-from solver.solve import Problem, aimed, built, checked, completed, errors_in, metrics_of
+from solver.solve import Problem, aimed, built, checked, completed, errors_in, metrics_of, with_kept
 from solver.words import say
 
 PIN, KEPT, ASKED = "pin:", "kept:", "asked:"
@@ -71,7 +71,8 @@ def repaired(context: Context, problem: Problem, engine: SatEngine, way: tuple[s
     if found is None:
         return None
     dropped = [f"drop {name.removeprefix('rule:')}" for name in way if name.startswith("rule:")]
-    return _checked(context, context, completed(problem, found[0]), found[1], dropped)
+    before = msgspec.structs.replace(context, facts=with_kept(context.facts, problem.goal))
+    return _checked(before, context, completed(problem, found[0]), found[1], dropped)
 
 
 def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
@@ -85,6 +86,7 @@ def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None
     problem = aimed(ready)
     with SatEngine(problem.model) as engine:
         best = optimise(engine, [engine.one_of(demand.key, demand.values)] if demand else ())
+    before = msgspec.structs.replace(before, facts=with_kept(before.facts, goal))
     return _checked(before, context, completed(problem, best[0]), best[1], [change]) if best else None
 
 

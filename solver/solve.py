@@ -16,7 +16,7 @@ from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
 from solver.facts import Facts, env_text
-from solver.goals import Goal, figure_of, find_goal, guards_of, is_metric, levels_of
+from solver.goals import Goal, figure_of, find_goal, guards_of, is_metric, levels_of, lone
 from solver.nearness import count_differences, counts_evidence, records_near, widened
 from solver.symbolic import Builder, Choice
 from solver.words import FIGURES
@@ -28,7 +28,10 @@ MEMORY = ("hardware.memory_gib", "hardware.memory_mib")
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a flag is in the answer. `kind`: pin, rule, goal, default; `by`: who or what; `text`: in words."""
+    """Why a flag is in the answer. `kind`: pin, rule, goal, default; `by`: who or what; `text`: in words.
+
+    `value` is null for what a starting command had and the answer has not.
+    """
 
     flag: str
     value: Any
@@ -150,7 +153,7 @@ def built(context: Context, goal: str | Goal, also: Iterable[Choice] = ()) -> Bu
     if not builder.fixed:  # else there is nothing to choose between
         if records:
             count_differences(builder, context, records)
-        for name, value in guards_of(builder, goal):
+        for name, value in (*guards_of(builder, goal), *lone(builder, goal)):
             builder.refuse(name, value)
     return Built(context, facts, goal, choices, kept, tuple(closed), builder)
 

@@ -19,6 +19,10 @@ from solver.words import figure, listed, say
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
 
 
+WAITING = "requests that find no room"
+"""The level that says how many requests have to wait."""
+LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size")
+"""What says how many GPUs a launch uses."""
 POINTS = 3
 """Other points of the trade-off that are shown."""
 
@@ -34,15 +38,18 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     """What `solve` prints when there is an answer."""
     program = context.resolver.program
     lines = [*heading(context, goal, answer), "", "why each flag is there"]
-    rows = [(f"  {shown(r.flag, program)}", say(r.value), r.text) for r in answer.reasons]
+    rows = [(f"  {shown(r.flag, program)}", say(r.value), r.text) for r in answer.reasons if r.value is not None]
     lines += table(rows, ("  flag", "value", "reason"))
+    gone = [(f"  {shown(r.flag, program)}", r.text) for r in answer.reasons if r.value is None]
+    if gone:
+        lines += ["", "left out of the starting command", *table(gone, ("  flag", "with it"))]
     lines += ["", "figures (estimates; docs/cost-model.md)"]
     figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
     lines += table(figures, ("  figure", "as asked", "solved"))
     lines += open_lines(answer)
     lines += stand_in_lines(context, answer)
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
-    lines += idle_lines(answer)
+    lines += [*waiting_lines(context, answer), *idle_lines(context, answer)]
     lines += _trade_off(answer.alternatives[:POINTS], program)
     notes = [f for f in answer.result.findings if not f.conditional_on]
     for finding in notes:
@@ -112,10 +119,21 @@ def figures(context: Context, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def idle_lines(answer: Solution) -> list[str]:
-    """That GPUs have nothing to do, where that is so."""
+def waiting_lines(context: Context, answer: Solution) -> list[str]:
+    """That not all requests find room at once, where that is so."""
+    waiting = next((cost for level, cost in zip(answer.levels, answer.costs, strict=True) if level.title == WAITING), 0)
+    wanted = context.facts.request["concurrency"]
+    return [f"{waiting:g} of {wanted} requests find no room at once and wait for others to end"] if waiting else []
+
+
+def idle_lines(context: Context, answer: Solution) -> list[str]:
+    """That GPUs have nothing to do, where that is so, and what of the request that rests on."""
     idle = answer.after.get("idle_gpus")
-    return [f"{idle} GPUs stay idle: no layout that uses them is better for this goal"] if idle else []
+    asked = {r.flag: r.value for r in answer.reasons if r.kind == "pin" and r.flag in LAYOUT}
+    program = context.resolver.program
+    given = [f"{shown(flag, program)} {say(value)}" for flag, value in asked.items()]
+    under = f"with {listed(given)} as you gave it, " if given else ""
+    return [f"{idle} GPUs stay idle: {under}no layout that uses them is better for this goal"] if idle else []
 
 
 def _trade_off(points: tuple[Point, ...], program: Program) -> list[str]:
