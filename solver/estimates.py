@@ -23,6 +23,10 @@ SIZES = ("tp", "pp", "dp", "ep", "attention_dp")
 SILENT = frozenset({"states_short"})
 """Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
 
+CAUTIOUS = {"kv_dtype": "bf16", "kernel": "auto", "attention": "auto"}
+"""What an argument counts as while it is not known: the end that asks for more memory and time (a kernel that nobody
+measured takes the slowest line of its format)."""
+
 KEPT_AT_MOST = 256
 
 Names = tuple[tuple[str, str], ...]
@@ -69,6 +73,9 @@ class Expressions:
             values.update(self._values(state))
             for argument, space, name in self._looked_up:
                 values[argument] = state.get(space, name)
+            for argument, value in CAUTIOUS.items():
+                if type(values.get(argument)) is Unknown:
+                    values[argument] = value
             unknown = [v for v in values.values() if type(v) is Unknown]
             names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
             self._worked_out = (inputs, Unknown(names) if unknown else values)

@@ -63,7 +63,6 @@ def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
     return ("model.mtp_gib",) if drafts and facts.model.get("mtp_gib") is None else ()
 
 
-MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
 STATE_TRAITS = (
     "linear_k_heads",
     "linear_v_heads",
@@ -77,7 +76,8 @@ STATE_TRAITS = (
 
 def missing_for_memory(facts: Facts) -> tuple[str, ...]:
     """The traits without which memory cannot be computed and that are not known."""
-    needed = MEMORY_TRAITS + (STATE_TRAITS if facts.model.get("linear_layers") else ())
+    needed = ["layers", "hidden", "other_gib", "kv_lora_rank" if facts.model.get("mla") else "kv_heads"]
+    needed += STATE_TRAITS if facts.model.get("linear_layers") else ()
     model = tuple(f"model.{n}" for n in needed if facts.model.get(n) is None)
     known = facts.hardware.get("memory_mib") or facts.hardware.get("memory_gib")
     return model + (() if known else ("hardware.memory_gib",))

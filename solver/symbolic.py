@@ -18,6 +18,7 @@ from solver.compiled import CompiledRule
 from solver.conditions import Unknown, evaluator
 from solver.constraints import Ban, Lazy, Level, Model
 from solver.decisions import Resolver
+from solver.estimates import CAUTIOUS
 from solver.facts import Facts, State
 from solver.grammar import fold_release, parse
 from solver.nodes import Node, names_in
@@ -120,9 +121,13 @@ class Builder:
             parts = tuple(arguments.values())
 
             def compute(*values: Any) -> Any:
-                if any(type(v) is Unknown or v is DOUBT for v in values):
+                known = {
+                    name: CAUTIOUS[name] if name in CAUTIOUS and settled(value) is DOUBT else value
+                    for name, value in zip(arguments, values, strict=True)
+                }
+                if any(settled(value) is DOUBT for value in known.values()):
                     return DOUBT
-                found = figure.compute(dict(zip(arguments, values, strict=True)))
+                found = figure.compute(known)
                 return DOUBT if type(found) is Unknown else found
 
             lazy = any(type(p) in (Var, Lazy) for p in parts)

@@ -60,15 +60,18 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
 
 
 def open_lines(answer: Solution) -> list[str]:
-    """What keeps figures of the answer unknown: the search took what rests on it for not so."""
+    """What keeps figures of the answer unknown, and that memory is among them."""
     state = answer.result.outcomes[0].state
     values = [state.get("estimate", metric) for metric in METRICS]
     names = dict.fromkeys(name for value in values if type(value) is Unknown for name in value.names)
     if not names:
         return []
-    return wrapped(
-        f"unknown is what rests on {listed(tuple(names))}, which nobody stated; the search took it for not so", "  "
-    )
+    lines = wrapped(f"unknown is what rests on {listed(tuple(names))}, which nobody stated", "  ")
+    if type(state.get("estimate", "weights_gib")) is Unknown:
+        lines += wrapped(
+            "whether it fits into memory was therefore not looked at: give --model DIR with config.json", "  "
+        )
+    return lines
 
 
 def stand_in_lines(context: Context, answer: Solution) -> list[str]:
