@@ -22,10 +22,11 @@ COMPARE = "compare.yaml"
 
 
 class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that no answer may be: `refuse` holds for it."""
+    """Something that no answer may be: `refuse` holds for it. `says` puts it into words with this request's figures."""
 
     title: str
     refuse: str
+    says: str | None = None
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -75,8 +75,8 @@ def repaired(context: Context, problem: Problem, engine: SatEngine, way: tuple[s
     return _checked(before, context, completed(problem, found[0]), found[1], dropped)
 
 
-def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
-    """The launch of a request on another release or for another checkpoint, if it has one that checks."""
+def solved_as(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
+    """The launch of a request with another release, checkpoint, machine or length, if it has one that checks."""
     ready = built(context, goal, [opened_for(context, demand)] if demand else ())
     if ready.builder.fixed:
         return None
@@ -152,7 +152,7 @@ def _other_releases(context: Context, goal: Goal, demand: Demand | None) -> list
             continue
         facts = msgspec.structs.replace(context.facts, release=release)
         moved = msgspec.structs.replace(context, resolver=resolver, facts=facts, release=release)
-        repair = _solved(context, moved, goal, demand, f"use SGLang {release}")
+        repair = solved_as(context, moved, goal, demand, f"use SGLang {release}")
         if repair:
             return [repair]
     return []
@@ -171,7 +171,7 @@ def _other_checkpoints(context: Context, goal: Goal, demand: Demand | None) -> l
         traits = {"id": entry.id, "family": entry.family, **entry.traits}
         facts = msgspec.structs.replace(context.facts, given=given, model=traits)
         moved = msgspec.structs.replace(context, facts=facts, model_name=entry.id)
-        repair = _solved(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
+        repair = solved_as(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
         if repair:
             changes = tuple(c for c in repair.changes if "model-path" not in c)
             found.append(msgspec.structs.replace(repair, changes=changes))

@@ -106,3 +106,18 @@ def test_a_pinned_path_that_nobody_measured_is_kept_and_its_time_unknown(store: 
     found = answer(store, "min-latency", "--tp", "8", *pin.split(), model="qwen3-235b-a22b-fp8", hardware=hardware)
     assert isinstance(found, Solution)
     assert found.after["token_latency_us"] is None
+
+
+@pytest.mark.parametrize("hardware", ["3xh100-sxm", "6xrtx-pro-6000"])
+def test_machines_without_a_power_of_two_are_used_whole_where_that_is_best(store: Store, hardware: str) -> None:
+    found = answer(store, "max-throughput", model="qwen3-8b", hardware=hardware, concurrency=256)
+    assert isinstance(found, Solution)
+    assert found.after["idle_gpus"] == 0
+
+
+def test_requests_that_were_asked_for_find_room_where_a_layout_has_it(store: Store) -> None:
+    for goal in (*GOALS, "safest"):
+        found = answer(store, goal, model="qwen3-32b-fp8", hardware="8xh100-sxm", concurrency=32, context=32768)
+        assert isinstance(found, Solution)
+        requests = found.result.outcomes[0].state.get("estimate", "requests")
+        assert requests * (found.given.get("dp_size") or 1) >= 32
