@@ -178,14 +178,15 @@ class LayoutFormula:
         return self._prepared
 
     def accepted(self, steps: int) -> Any:
-        """Accepted tokens for a number of draft steps: stated in the request, else the measured row, else None."""
+        """Accepted tokens for a number of draft steps: stated in the request (a pass yields no more than its drafts and
+        one), else the measured row, else None."""
         from solver.acceptance import accepted_tokens
 
         if not steps:
             return None
         stated = self.facts.request.get("accept_length")
         if stated:
-            return stated
+            return min(float(stated), steps + 1.0)
         if steps not in self._accepted:
             rows = self.prepared().costs.acceptance
             self._accepted[steps] = accepted_tokens(self.facts.model, steps, rows, DRAFT_METHOD)

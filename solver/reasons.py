@@ -116,10 +116,10 @@ def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tupl
     keys = [k for k in LAYOUT if k in problem.model.base]
     here = tuple(best[k] for k in keys)
     points: list[tuple[tuple[float, ...], Assignment]] = []
-    seen = {tuple(problem_value(problem, best, k) for k in LAYOUT)}
+    seen = {_shape(problem, best)}
     for combo in product(*(problem.model.variables[k].domain for k in keys)):
         found = None if combo == here else _layout(problem, engine, best, keys, combo, held)
-        shape = tuple(problem_value(problem, found, k) for k in LAYOUT) if found else ()
+        shape = _shape(problem, found) if found else ()
         if found is not None and shape not in seen and all(figures := _figures(problem, found)):
             seen.add(shape)
             points.append((figures, found))
@@ -127,12 +127,19 @@ def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tupl
     points.sort(key=lambda p: (any(_beats(rival, p[0]) for rival in rivals), p[0][::-1], [str(p[1][k]) for k in keys]))
     return tuple(
         Point(
-            {k.split(".", 1)[1]: problem_value(problem, values, k) for k in LAYOUT},
+            {k.split(".", 1)[1]: value for k, value in zip(LAYOUT, _shape(problem, values), strict=True)},
             dict(zip(TRADED, figures, strict=True)),
             not any(_beats(rival, figures) for rival in rivals),
         )
         for figures, values in points
     )
+
+
+def _shape(problem: Problem, values: Assignment) -> tuple[Any, ...]:
+    """The values of the layout in force; draft steps count only where something drafts."""
+    *layout, steps = (problem_value(problem, values, k) for k in LAYOUT)
+    drafts = problem_value(problem, values, "flag.speculative_algorithm") is not None
+    return (*layout, steps if drafts else None)
 
 
 def _figures(problem: Problem, values: Assignment) -> tuple[float, ...]:

@@ -121,3 +121,19 @@ def test_requests_that_were_asked_for_find_room_where_a_layout_has_it(store: Sto
         assert isinstance(found, Solution)
         requests = found.result.outcomes[0].state.get("estimate", "requests")
         assert requests * (found.given.get("dp_size") or 1) >= 32
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_no_pass_yields_more_than_its_drafts_and_one(store: Store, goal: str) -> None:
+    found = answer(store, goal, model="glm-4.7-fp8", hardware="8xh200", accept_length=2.5)
+    assert isinstance(found, Solution)
+    steps = found.result.outcomes[0].state.spaces["flag"]["speculative_num_steps"]
+    assert found.after["accepted_tokens"] <= (steps or 0) + 1
+
+
+def test_points_of_the_trade_off_differ(store: Store) -> None:
+    found = answer(store, "min-latency", model="glm-4.7-fp8", hardware="8xh200")
+    assert isinstance(found, Solution)
+    shapes = [tuple(p.given.values()) for p in found.alternatives]
+    assert len(set(shapes)) == len(shapes)
+    assert all(p.given["speculative_num_steps"] is None for p in found.alternatives)

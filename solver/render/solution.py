@@ -19,6 +19,8 @@ from solver.words import figure, listed, say
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
 
 
+STEPS = range(1, 6)
+"""Draft steps that are looked for among measured ones."""
 WAITING = "requests that find no room"
 """The level that says how many requests have to wait."""
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size")
@@ -47,7 +49,7 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
     lines += table(figures, ("  figure", "as asked", "solved"))
     lines += open_lines(answer)
-    lines += stand_in_lines(context, answer)
+    lines += [*stand_in_lines(context, answer), *draft_lines(context, answer)]
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
     lines += [*waiting_lines(context, answer), *idle_lines(context, answer)]
     lines += _trade_off(answer.alternatives[:POINTS], program)
@@ -85,6 +87,18 @@ def stand_in_lines(context: Context, answer: Solution) -> list[str]:
         return []
     low, high = (figure("token_latency_us", us).split(" ")[0] for us in (estimate.low, estimate.high))
     return wrapped(f"latency {low} to {high} ms; not measured here, so reckoned with stand-ins: {stand_ins}", "  ")
+
+
+def draft_lines(context: Context, answer: Solution) -> list[str]:
+    """That the model can draft and does not, since nobody measured how many of its drafts are accepted."""
+    state = answer.result.outcomes[0].state
+    if not context.facts.model.get("mtp_layers") or state.get("flag", "speculative_algorithm") is not None:
+        return []
+    layout = context.estimates["token_latency_us"].formula
+    if any(layout.accepted(steps) is not None for steps in STEPS):
+        return []
+    said = f"{context.model_name} brings a draft layer, but how many of its drafts are accepted was never measured"
+    return wrapped(f"speculation was not reckoned with: {said}; --accept-length TOKENS takes your own figure", "  ")
 
 
 def figures(context: Context, data: dict[str, Any]) -> str:
