@@ -27,12 +27,17 @@ class MemoryFormula:
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         memory = self.memory(arguments)
         if type(memory) is Unknown:
-            return memory
+            return self._short_anyway(arguments) or memory if name == "short" else memory
         if name == "fitting_tp":
             from solver.fitting import fitting_tp
 
             return fitting_tp(self.facts.model, self.facts.hardware, _settings(arguments))
         return getattr(memory, name)
+
+    def _short_anyway(self, arguments: dict[str, Any]) -> str | None:
+        """What is too large whatever the draft weighs that nobody sized."""
+        without = self.memory({**arguments, "mtp_draft": False})
+        return None if type(without) is Unknown or without.short not in ("weights", "kv cache") else str(without.short)
 
     def memory(self, arguments: dict[str, Any]) -> Any:
         """The `Memory` record, or Unknown when the model's shape or the machine is not known."""

@@ -138,14 +138,15 @@ def _level(builder: Builder, spec: Mapping[str, Any]) -> Level:
 
 
 def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
-    """A metric: what is to be large counts negatively."""
+    """A metric: what is to be large counts negatively, and what is not known nothing, or what the level says."""
     text = spec.get("amount") or spec["maximise"]
     sign = -1.0 if "maximise" in spec else 1.0
     value = builder.expression(text)
+    unknown = settled(builder.expression(spec["otherwise"])) if "otherwise" in spec else 0.0
     amounts: tuple[Lazy, ...] = ()
     if type(value) in (Var, Lazy):
-        amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else 0, value),)
-    constant = sign * value if isinstance(value, int | float) else 0.0
+        amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else unknown, value),)
+    constant = sign * value if isinstance(value, int | float) else unknown
     figure = figure_of(spec)
     return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
 

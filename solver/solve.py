@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from solver.check import Result
-from solver.choices import choices_of, joined, near
+from solver.choices import choices_of, idle_levers, joined, near
 from solver.conditions import Unknown
 from solver.constraints import Assignment, Level, Model
 from solver.context import Assumed, Context, check_context
@@ -224,10 +224,11 @@ def written_out(problem: Problem, facts: Facts) -> tuple[Facts, dict[str, str]]:
     flags = context.resolver.program.flags
     before = checked(context, facts)
     state = before.outcomes[0].state
+    idle = idle_levers(context)
     chosen: dict[str, str] = {}
     for group in problem.goal.get("write_out", ()):
         values = {n: state.spaces["flag"].get(n) for n in group if n in flags and n not in facts.given}
-        values = {n: v for n, v in values.items() if _worth_writing(flags[n], v)}
+        values = {n: v for n, v in values.items() if _worth_writing(flags[n], v) and n not in idle}
         trial = msgspec.structs.replace(facts, given={**facts.given, **values})
         after = checked(context, trial) if values else before
         if values and _same_values(before, after) and len(after.findings) <= len(before.findings):
