@@ -143,10 +143,13 @@ def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
     sign = -1.0 if "maximise" in spec else 1.0
     value = builder.expression(text)
     unknown = settled(builder.expression(spec["otherwise"])) if "otherwise" in spec else 0.0
-    amounts: tuple[Lazy, ...] = ()
-    if type(value) in (Var, Lazy):
-        amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else unknown, value),)
-    constant = sign * value if isinstance(value, int | float) else unknown
+
+    def counted(amount: Any) -> Any:
+        return sign * amount if isinstance(amount, int | float) else unknown
+
+    varies = type(value) in (Var, Lazy)
+    amounts = (lazily(counted, value),) if varies else ()
+    constant = 0.0 if varies else counted(value)
     figure = figure_of(spec)
     return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
 

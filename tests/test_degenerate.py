@@ -121,6 +121,7 @@ def test_requests_that_were_asked_for_find_room_where_a_layout_has_it(store: Sto
         assert isinstance(found, Solution)
         requests = found.result.outcomes[0].state.get("estimate", "requests")
         assert requests * (found.given.get("dp_size") or 1) >= 32
+        assert dict(zip((lv.title for lv in found.levels), found.costs, strict=True))["requests that find no room"] == 0
 
 
 @pytest.mark.parametrize("goal", GOALS)
