@@ -138,3 +138,12 @@ def test_points_of_the_trade_off_differ(store: Store) -> None:
     shapes = [tuple(p.given.values()) for p in found.alternatives]
     assert len(set(shapes)) == len(shapes)
     assert all(p.given["speculative_num_steps"] is None for p in found.alternatives)
+
+
+def test_a_context_of_millions_is_cut_where_its_table_would_not_fit(store: Store) -> None:
+    found = answer(store, "min-latency", model="llama-4-scout-17b-16e-instruct", hardware="8xh100-sxm")
+    assert isinstance(found, Solution)
+    assert found.given["context_length"] == 1048576
+    roomy = answer(store, "min-latency", model="qwen3-32b", hardware="8xh100-sxm")
+    assert isinstance(roomy, Solution)
+    assert "context_length" not in roomy.given
