@@ -13,7 +13,7 @@ from typing import Any
 from solver.constraints import Lazy, Level
 from solver.errors import RequestError
 from solver.symbolic import Builder
-from solver.variables import Var, lazily, settled
+from solver.variables import DOUBT, Var, lazily, settled
 from solver.words import listed, say
 
 Goal = dict[str, Any]
@@ -79,10 +79,8 @@ def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
                 )
             mine |= {"slack": number / 100 if found[4] else number, "title": f"{level['title']} (guard {text})"}
         else:
-            worse = ">" if found[2] == "<=" else "<"
             value = f"({level.get('amount') or level['maximise']})"
-            refuse = f"{value} is unset or {value} {worse} {found[3]}"
-            guards.append({"title": f"guard {text}", "refuse": refuse, "wish": True})
+            guards.append({"title": f"guard {text}", "unless": f"{value} {found[2]} {found[3]}", "wish": True})
     return {**goal, "levels": levels, "guards": guards}
 
 
@@ -195,7 +193,13 @@ def _changes(builder: Builder, keep: Mapping[str, Any]) -> Level:
 
 def guards_of(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
     """What no answer may be: (name, value that must not be true), with the bans of the request."""
-    found = [(guard["title"], builder.expression(guard["refuse"])) for guard in goal["guards"]]
+    found = [
+        (
+            guard["title"],
+            _not_surely(builder, guard["unless"]) if "unless" in guard else builder.expression(guard["refuse"]),
+        )
+        for guard in goal["guards"]
+    ]
     for space, name, text in goal.get("bans", ()):
         if text:
             held = builder.state.get(space, name)
@@ -203,6 +207,16 @@ def guards_of(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
         elif f"{space}.{name}" in builder.base:  # open only where one asks what would be without the ban
             found.append((ban_name((space, name, text)), builder.chosen(f"{space}.{name}")))
     return found
+
+
+def _not_surely(builder: Builder, text: str) -> Any:
+    """Whether an expression does not hold, or nobody can say: a bound of the request counts as met only where it is."""
+    value = builder.expression(text)
+    if type(value) is Var:
+        return builder.pool.table(f"not surely {text}", (value.name,), lambda holds: holds is DOUBT or not holds)
+    if type(value) is Lazy:
+        return lazily(lambda holds: settled(holds) is DOUBT or not holds, value)
+    return settled(value) is DOUBT or not value
 
 
 def lone(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
