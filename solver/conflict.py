@@ -15,10 +15,10 @@ from solver.findings import spelling
 from solver.goals import Goal, ban_name
 from solver.records import Fact
 from solver.repairs import ASKED, KEPT, MOST_REPAIRS, PIN, Repair, correction, corrections, elsewhere, ranked, repaired
-from solver.resize import resized
 from solver.solve import Problem, goal_of, problem_of, without
 from solver.symbolic import Choice
 from solver.variables import same
+from solver.ways_out import mended, resized
 from solver.words import fill, holes, say
 
 
@@ -49,9 +49,7 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
     problem = problem_of(context, goal, opened)
     if problem.model.fixed_violations:
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
-        too_small = any(m.who == "goal" for m in members)
-        more = resized(context, goal, demand) if too_small else ()
-        return Impossible(members, ranked([*elsewhere(context, goal, demand), *more]))
+        return Impossible(members, ranked(_around(context, goal, demand, members)))
     asked = demand.key if demand else None
     kept = {c.key for c in problem.kept if c.key != asked and c.key not in goal.get("keep", {})}
     soft = {f"{PIN}{c.key}": (c.key, c.values[0]) for c in opened if c.pinned and c.key != asked}
@@ -62,9 +60,20 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
         members = _members(context, problem, *_core(engine, goal))
         ways = corrections(engine, _droppable(engine, goal))
         repairs = [repaired(context, problem, engine, way) for way in ways[: 2 * MOST_REPAIRS]]
-    too_small = any(m.who == "goal" for m in members)
-    more = resized(context, goal, demand) if too_small else ()
-    return Impossible(members, ranked([*(r for r in repairs if r), *elsewhere(context, goal, demand), *more]))
+    found = [r for r in repairs if r]
+    return Impossible(members, ranked([*found, *_around(context, goal, demand, members, bool(found))]))
+
+
+def _around(
+    context: Context, goal: Goal, demand: Demand | None, members: tuple[Member, ...], found: bool = False
+) -> list[Repair]:
+    """Ways out beside the pins: another checkpoint or release, a machine or length that fits, fixes that rules name."""
+    ways = [*elsewhere(context, goal, demand)]
+    if any(m.who == "goal" for m in members):
+        ways += resized(context, goal, demand)
+    if not found:
+        ways += mended(context, goal, demand, (m.rule for m in members if m.rule))
+    return ways
 
 
 def _opened(context: Context, goal: Goal, demand: Demand | None) -> tuple[Choice, ...]:

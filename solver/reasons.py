@@ -13,7 +13,7 @@ from solver.engines.sat import SatEngine
 from solver.findings import spelling
 from solver.solve import TRADED, Point, Problem, Reason
 from solver.variables import Var, same
-from solver.words import figure, listed, say
+from solver.words import FIGURES, figure, listed, say
 
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")
 """The choices that span the trade-off."""
@@ -96,11 +96,11 @@ def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: s
 def _worse(problem: Problem, level: Level, instead: str, there: float, here: float, values: Assignment) -> str:
     if level.maximised:
         there, here = -there, -here
-    if level.figure:
+    if level.figure in FIGURES:
         return f"{instead}: {figure(level.figure, there).split(' ')[0]} instead of {figure(level.figure, here)}"
     rules = [r.id for name, r in problem.builder.warnings if name in level.counts and values[name]]
     what = f" ({listed(list(dict.fromkeys(rules)))})" if rules else ""
-    return f"{instead}: {there:g} instead of {here:g} {level.title}{what}"
+    return f"{instead}: {there:,.10g} instead of {here:,.10g} {level.title}{what}"
 
 
 def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]) -> tuple[Point, ...]:

@@ -260,3 +260,18 @@ def test_what_is_too_much_for_model_or_machine_comes_with_what_would_do(
     assert isinstance(found, Impossible)
     assert any(said in m.text for m in found.members if m.who == "goal")
     assert any(way in change for r in found.repairs for change in r.changes)
+
+
+@pytest.mark.parametrize(
+    ("release", "model", "hardware", "way"),
+    [
+        ("0.5.13", "mimo-v2.5", "4xb300", "give --mm-attention-backend triton_attn"),
+        ("0.5.12", "glm-5-nvfp4", "8xrtx-pro-6000", "give SGLANG_ENABLE_JIT_DEEPGEMM=0"),
+    ],
+)
+def test_fixes_of_the_rules_in_a_conflict_are_ways_out(
+    store: Store, release: str, model: str, hardware: str, way: str
+) -> None:
+    found = solve(build(store, read_argv(["--trust-remote-code"]), Options(model, hardware, release)), "min-latency")
+    assert isinstance(found, Impossible)
+    assert any(way in r.changes for r in found.repairs)
