@@ -37,6 +37,13 @@ def choices_of(context: Context, levers: Iterable[str]) -> tuple[tuple[Choice, .
     return tuple(free), tuple(kept)
 
 
+def idle_levers(context: Context) -> frozenset[str]:
+    """The levers that mean nothing for this model and machine."""
+    program = context.resolver.program
+    state = State(program, context.facts, {})
+    return frozenset(lever["name"] for lever in program.levers if not _applies(lever, state, program))
+
+
 def _applies(lever: dict[str, Any], state: State, program: Any) -> bool:
     return all(_evaluate(text, state, program) is True for text in lever.get("when", ()))
 

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
 from packaging.specifiers import SpecifierSet
 
 from solver.records import Source, Strict
@@ -14,6 +15,8 @@ MEGABYTE = 1e6
 DECODING = 262_144
 """Bytes up to which a line holds; `beyond` has the points from there on."""
 FALLBACK = "nccl"  # what every release does when a faster path does not take the message
+UNASKED = (FALLBACK, "custom", "all_gather", "reduce_scatter")
+"""Paths that a launch takes without a flag for them."""
 
 Pick = Literal[0, 1, 2]
 LOW: Pick = 0
@@ -35,6 +38,11 @@ class Line(Strict, frozen=True):
     def straight(self, size: float) -> float:
         """The line alone, at messages of decoding."""
         return self.alpha_us + self.beta_us_per_mb * size / MEGABYTE
+
+    def times(self, factor: float) -> Line:
+        """A link so many times slower."""
+        beyond = tuple((mb, us * factor) for mb, us in self.beyond)
+        return Line(self.alpha_us * factor, self.beta_us_per_mb * factor, beyond)
 
     def at(self, size: float) -> float:
         if size <= DECODING or not self.beyond:
@@ -96,6 +104,41 @@ class Link(Strict, frozen=True):
     note: str | None = None
 
 
+class StandIn(Strict, frozen=True):
+    """The measured link that is reckoned with, so many times slower, in place of one that nobody measured.
+
+    `link`: kind of both; `like`: id of the measured one; `gpus`: catalogue ids (empty: all others).
+    """
+
+    link: str
+    like: str
+    low: float
+    value: float
+    high: float
+    sources: tuple[Source, ...]
+    gpus: tuple[str, ...] = ()
+    note: str | None = None
+
+    def of(self, link: Link) -> Link:
+        """That link as it is reckoned with, without the paths that only a flag takes: those have to be measured."""
+        rates = [
+            msgspec.structs.replace(
+                rate,
+                low=rate.central.times(self.low),
+                central=rate.central.times(self.value),
+                high=rate.central.times(self.high),
+                beyond=tuple((mb, us * self.value) for mb, us in rate.beyond),
+            )
+            for rate in link.rates
+            if rate.algorithm in UNASKED
+        ]
+        hop = link.hop
+        scaled = (hop.low.times(self.low), hop.central.times(self.value), hop.high.times(self.high)) if hop else None
+        return Link(
+            self.like, self.gpus, self.link, tuple(rates), Hop(*scaled, hop.sources) if hop and scaled else None
+        )
+
+
 class Algorithm(Strict, frozen=True):
     """Where a release takes a path, and how many transfer steps it has.
 
@@ -147,6 +190,10 @@ class Collectives(Strict, frozen=True):
     lines: dict[tuple[str, int], tuple[Line, Line, Line]]
     hop: tuple[Line, Line, Line] | None
     nvlink: bool
+    like: str | None = None
+    """The link that stands in for one that nobody measured, or not with so many GPUs."""
+    borrowed: frozenset[tuple[str, int]] = frozenset()
+    """The lines that are of that link."""
 
     def path(self, wanted: str, gpus: int, size: float, cuda_graph: bool) -> Algorithm:
         """The path that really carries the message; KeyError names an algorithm that no data file knows."""
@@ -174,10 +221,28 @@ def find_link(links: tuple[Link, ...], gpu: str | None, kind: str | None) -> Lin
     return found[0] if len(found) == 1 else None
 
 
+def find_stand_in(
+    stand_ins: tuple[StandIn, ...], links: tuple[Link, ...], gpu: str | None, kind: str | None
+) -> Link | None:
+    """What is reckoned with for GPUs whose link nobody measured; the entry that names the GPU goes first."""
+    fitting = [s for s in stand_ins if s.link == kind and (gpu in s.gpus or not s.gpus)]
+    chosen = next((s for s in fitting if s.gpus), fitting[0] if fitting else None)
+    link = next((entry for entry in links if chosen and entry.id == chosen.like), None)
+    return chosen.of(link) if chosen and link else None
+
+
 def collect(
-    link: Link | None, algorithms: tuple[Algorithm, ...], kind: str | None, sm: int | None, release: str | None
+    link: Link | None,
+    algorithms: tuple[Algorithm, ...],
+    kind: str | None,
+    sm: int | None,
+    release: str | None,
+    stand_in: Link | None = None,
 ) -> Collectives:
-    """Everything that holds for one machine and release; without measured rows only the transfer steps are known."""
+    """Everything that holds for one machine and release; without rows only the transfer steps are known.
+
+    A path without rows of this release takes those of another, one without rows at all those of the stand-in.
+    """
     known = {
         a.id: a
         for a in reversed(algorithms)
@@ -185,10 +250,18 @@ def collect(
     }
     for missing in {a.id for a in algorithms} - known.keys():
         known[missing] = known[FALLBACK]
-    rates = [r for r in link.rates if in_range(r.versions, release)] if link else []
+    own, others = (
+        {(r.algorithm, r.gpus): r.lines() for r in sorted(entry.rates, key=lambda r: in_range(r.versions, release))}
+        if entry
+        else {}
+        for entry in (link, stand_in)
+    )
+    hop = (link and link.hop) or (stand_in and stand_in.hop)
     return Collectives(
         algorithms=known,
-        lines={(r.algorithm, r.gpus): r.lines() for r in rates},
-        hop=(link.hop.low, link.hop.central, link.hop.high) if link and link.hop else None,
+        lines=others | own,
+        hop=(hop.low, hop.central, hop.high) if hop else None,
         nvlink=kind in ("nvlink", "xgmi"),
+        like=stand_in.id if stand_in else None,
+        borrowed=frozenset(others.keys() - own.keys()),
     )

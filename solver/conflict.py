@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from solver.choices import Demand, choices_of, pin_of
+from solver.conditions import Unknown
 from solver.context import Context
 from solver.decisions import mentioned
 from solver.engines.sat import SatEngine
@@ -17,7 +18,8 @@ from solver.repairs import ASKED, KEPT, MOST_REPAIRS, PIN, Repair, correction, c
 from solver.solve import Problem, goal_of, problem_of, without
 from solver.symbolic import Choice
 from solver.variables import same
-from solver.words import say
+from solver.ways_out import mended, resized
+from solver.words import fill, holes, say
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -48,7 +50,7 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
     problem = problem_of(context, goal, opened)
     if problem.model.fixed_violations:
         members = _members(context, problem, (), (problem.model.fixed_violations[0],))
-        return Impossible(members, ranked(others()))
+        return Impossible(members, ranked([*others(), *_around(context, goal, demand, members)]))
     asked = demand.key if demand else None
     kept = {c.key for c in problem.kept if c.key != asked and c.key not in goal.get("keep", {})}
     soft = {f"{PIN}{c.key}": (c.key, c.values[0]) for c in opened if c.pinned and c.key != asked}
@@ -59,7 +61,20 @@ def explain(context: Context, goal: str | Goal, demand: Demand | None = None) ->
         members = _members(context, problem, *_core(engine, goal))
         ways = corrections(engine, _droppable(engine, goal))
         repairs = [repaired(context, problem, engine, way) for way in ways[: 2 * MOST_REPAIRS]]
-    return Impossible(members, ranked([*(r for r in repairs if r), *others()]))
+    found = [r for r in repairs if r]
+    return Impossible(members, ranked([*found, *others(), *_around(context, goal, demand, members, bool(found))]))
+
+
+def _around(
+    context: Context, goal: Goal, demand: Demand | None, members: tuple[Member, ...], found: bool = False
+) -> list[Repair]:
+    """Ways out beside the pins that a conflict suggests: a machine or length that fits, fixes that rules name."""
+    ways: list[Repair] = []
+    if any(m.who == "goal" for m in members):
+        ways += resized(context, goal, demand)
+    if not found:
+        ways += mended(context, goal, demand, (m.rule for m in members if m.rule))
+    return ways
 
 
 def _opened(context: Context, goal: Goal, demand: Demand | None) -> tuple[Choice, ...]:
@@ -151,6 +166,12 @@ def smallest(engine: SatEngine, selectors: dict[str, int], fixed: Iterable[int] 
             hitting.hit([numbers[n] for n in correction(engine, selectors, chosen, fixed)])
 
 
+def _filled(problem: Problem, template: str) -> str:
+    """The sentence of a guard with what the request says of model, machine and itself."""
+    values = {name: problem.builder.state.get(*name.split(".", 1)) for name in holes(template) if "." in name}
+    return fill(template, {name: value for name, value in values.items() if type(value) is not Unknown})
+
+
 def _members(
     context: Context, problem: Problem, demands: tuple[str, ...], rules: tuple[str, ...]
 ) -> tuple[Member, ...]:
@@ -174,12 +195,15 @@ def _members(
     for rule_id in rules:
         compiled = compiled_rules.get(rule_id)
         if compiled is None:  # a guard or a ban
-            own = {guard["title"] for guard in problem.goal["guards"] if not guard.get("wish")}
-            texts.append(Member("goal" if rule_id in own else "you", rule_id))
+            own = {guard["title"]: guard for guard in problem.goal["guards"] if not guard.get("wish")}
+            says = own[rule_id].get("says") or rule_id if rule_id in own else rule_id
+            texts.append(Member("goal" if rule_id in own else "you", _filled(problem, says)))
             continue
         for space, name in mentioned(compiled):
             if space in ("model", "hardware"):
-                used[f"{space}.{name}"] = Fact(f"{space}.{name}", problem.builder.state.get(space, name), "trait")
+                value = problem.builder.state.get(space, name)
+                if type(value) is not Unknown:  # what nobody knows refuses nothing
+                    used[f"{space}.{name}"] = Fact(f"{space}.{name}", value, "trait")
         rule = context.store.rule(rule_id)
         texts.append(Member("release", f"SGLang {context.release}: {rule.title if rule else rule_id}", rule_id))
     members += defaults

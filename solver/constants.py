@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from solver.acceptance import Family
-from solver.collectives import Algorithm, Link, Pick
+from solver.collectives import Algorithm, Link, Pick, StandIn
 from solver.kernels import Kernel
 from solver.records import Source, Strict
 
@@ -49,6 +49,7 @@ class Costs(Strict, frozen=True):
     layers: tuple[LayerCost, ...]
     algorithms: tuple[Algorithm, ...]
     links: tuple[Link, ...] = ()
+    stand_ins: tuple[StandIn, ...] = ()
     acceptance: tuple[Family, ...] = ()
     kernels: tuple[Kernel, ...] = ()
 

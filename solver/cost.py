@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from solver.acceptance import Acceptance
-from solver.collectives import CENTRAL, collect, find_link
+from solver.collectives import CENTRAL, collect, find_link, find_stand_in
 from solver.constants import Costs
 from solver.kernels import Operation
 from solver.layout import AllReduce, Setting, cache_format
@@ -48,12 +48,13 @@ def prepare(
     traffic = read_traffic(model)
     gpu, kind, sm = hardware.get("gpu"), hardware.get("link"), hardware.get("sm")
     link = find_link(costs.links, gpu, kind)
+    stand_in = find_stand_in(costs.stand_ins, costs.links, gpu, kind)
     bandwidth = hardware.get("bandwidth_gbs")
     missing = traffic.missing + (() if bandwidth else ("hardware.bandwidth_gbs",))
     kind = kind or (link.link if link else None)
     return Prepared(
         traffic=traffic,
-        collectives=collect(link, costs.algorithms, kind, sm, release),
+        collectives=collect(link, costs.algorithms, kind, sm, release, stand_in),
         bandwidth=(bandwidth or 0.0) * 1e3,
         costs=costs,
         gpu=gpu,
@@ -130,7 +131,7 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
         "accepted": central,
         "bandwidth_gbs": prepared.bandwidth / 1e3,
     }
-    if stand_ins := "; ".join(_stand_ins(prepared, setting)):
+    if stand_ins := "; ".join((*_link_stand_in(prepared, parts.calls, setting), *_stand_ins(prepared, setting))):
         inputs["stand_ins"] = stand_ins
     if parts.missing:
         return Estimate(None, None, None, UNIT_TIME, inputs, False, tuple(parts.missing))
@@ -139,6 +140,14 @@ def token_latency(prepared: Prepared, setting: Setting, accept: Accepted = None)
     gap = () if known else ("acceptance",)
     times = (mid.token(central), low.token(best), high.token(worst))
     return Estimate(*times, UNIT_TIME, inputs, known, gap)
+
+
+def _link_stand_in(prepared: Prepared, calls: tuple[Call, ...], setting: Setting) -> Iterator[str]:
+    """The link that is reckoned with in place of one that nobody measured, where GPUs talk to each other at all."""
+    collectives = prepared.collectives
+    unmeasured = setting.pp > 1 and collectives.borrowed and not calls
+    if unmeasured or any((call.path, call.gpus) in collectives.borrowed for call in calls):
+        yield f"links as {collectives.like}"
 
 
 def _stand_ins(prepared: Prepared, setting: Setting) -> Iterator[str]:

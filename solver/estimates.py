@@ -21,6 +21,10 @@ from solver.nodes import Node, names_in
 SILENT = frozenset({"states_short"})
 """Figures that are null, not unknown, while something they take is unknown: what rests on them then says nothing."""
 
+CAUTIOUS = {"kv_dtype": "bf16", "kernel": "auto", "attention": "auto"}
+"""What an argument counts as while it is not known: the end that asks for more memory and time (a kernel that nobody
+measured takes the slowest line of its format)."""
+
 KEPT_AT_MOST = 256
 
 Names = tuple[tuple[str, str], ...]
@@ -84,13 +88,12 @@ class Expressions:
                 argument: get(*fact) if computed is None else computed(state, inputs)
                 for argument, fact, computed in self._found
             }
-            unknown = Unknown in map(type, values.values())
-            self._worked_out = (inputs, _unknown(values) if unknown else values)
+            if Unknown in map(type, values.values()):
+                values |= {name: cautious for name, cautious in CAUTIOUS.items() if type(values.get(name)) is Unknown}
+            unknown = [v for v in values.values() if type(v) is Unknown]
+            names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
+            self._worked_out = (inputs, Unknown(names) if unknown else values)
         return self._worked_out[1]
-
-
-def _unknown(values: Mapping[str, Any]) -> Unknown:
-    return Unknown(tuple(dict.fromkeys(n for v in values.values() if type(v) is Unknown for n in v.names)))
 
 
 class Figure:

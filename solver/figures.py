@@ -12,7 +12,7 @@ from solver.context import Context, Options, check_context
 from solver.formulas import usable
 from solver.perf import latency, wanted
 from solver.release import refuse_without_rules
-from solver.solve import need_facts
+from solver.solve import need_facts, with_link
 from solver.store import Store
 
 NO_LAYOUT = "a parallel size below 1"
@@ -22,6 +22,7 @@ LAYOUT = ("token_latency_us", "pcie_roundtrips_per_token")
 def figures_of(context: Context) -> dict[str, Any]:
     """Latency, round trips and memory of a launch as it would run. Errors: RequestError when too little is known."""
     refuse_without_rules(context.index, context.release)
+    context = with_link(context)
     need_facts(context.facts, "estimate")
     other = wanted(context.facts.request)
     result = check_context(context)

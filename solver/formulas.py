@@ -36,6 +36,8 @@ class MemoryFormula:
     def figure(self, name: str, arguments: dict[str, Any]) -> Any:
         """One field of the `Memory` record; null where the arguments describe no layout."""
         memory = self.memory(arguments)
+        if type(memory) is Unknown and name == "short":
+            return self._short_anyway(arguments) or memory
         if memory is None or type(memory) is Unknown:
             return memory
         return self._fitting_tp(arguments) if name == "fitting_tp" else getattr(memory, name)
@@ -45,6 +47,11 @@ class MemoryFormula:
             found = self._smallest_tp(self.facts.model, self.facts.hardware, _settings(arguments))
             self._fitting = (arguments, found)
         return self._fitting[1]
+
+    def _short_anyway(self, arguments: dict[str, Any]) -> str | None:
+        """What is too large whatever the draft weighs that nobody sized."""
+        without = self.memory({**arguments, "mtp_draft": False})
+        return None if type(without) is Unknown or without.short not in ("weights", "kv cache") else str(without.short)
 
     def memory(self, arguments: dict[str, Any]) -> Any:
         """The `Memory` record, Unknown when the model's shape or the machine is not known, null without a layout."""
@@ -85,12 +92,22 @@ def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
     return ("model.mtp_gib",) if drafts and facts.model.get("mtp_gib") is None else ()
 
 
-MEMORY_TRAITS = ("layers", "hidden", "other_gib", "kv_heads")
+STATE_TRAITS = (
+    "linear_k_heads",
+    "linear_v_heads",
+    "linear_k_head_dim",
+    "linear_v_head_dim",
+    "conv_kernel",
+    "ssm_state_elems",
+)
+"""What the size of a recurrent state takes besides."""
 
 
 def missing_for_memory(facts: Facts) -> tuple[str, ...]:
     """The traits without which memory cannot be computed and that are not known."""
-    model = tuple(f"model.{n}" for n in MEMORY_TRAITS if facts.model.get(n) is None)
+    needed = ["layers", "hidden", "other_gib", "kv_lora_rank" if facts.model.get("mla") else "kv_heads"]
+    needed += STATE_TRAITS if facts.model.get("linear_layers") else ()
+    model = tuple(f"model.{n}" for n in needed if facts.model.get(n) is None)
     known = facts.hardware.get("memory_mib") or facts.hardware.get("memory_gib")
     return model + (() if known else ("hardware.memory_gib",))
 
@@ -116,15 +133,15 @@ class LayoutFormula:
         return self._figures[key]
 
     def _figure(self, name: str, arguments: dict[str, Any]) -> Any:
-        missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
-        missing = missing or _unsized(self.facts, arguments)
-        if missing:
-            return Unknown(missing)
         used = arguments["tp"] * arguments["pp"] * arguments["dp"]
         if name == "gpus_used":
             return used
         if name == "idle_gpus":
             return self.facts.hardware["gpus"] - used if "gpus" in self.facts.hardware else Unknown(("hardware.gpus",))
+        missing = tuple(f"model.{n}" for n in ("layers", "hidden") if self.facts.model.get(n) is None)
+        missing = missing or _unsized(self.facts, arguments)
+        if missing:
+            return Unknown(missing)
         if name == "accepted_tokens":
             accepted = self.accepted(arguments["draft_steps"]) if arguments["draft_steps"] else 1.0
             return accepted if isinstance(accepted, float | None) else accepted.value
@@ -185,8 +202,13 @@ class LayoutFormula:
             from solver.cost import prepare
 
             data = self.index.data
-            gpu, sm = self.facts.hardware.get("gpu"), self.facts.hardware.get("sm")
-            links = [v for k, v in data.items() if k.startswith("links/") and gpu in v["gpus"]]
+            gpu, sm, kind = (self.facts.hardware.get(name) for name in ("gpu", "sm", "link"))
+            every = [v for k, v in data.items() if k.startswith("links/")]
+            like = {entry["like"] for entry in data["sglang/costs"]["stand_ins"] if entry["link"] == kind}
+            own = [v for v in every if gpu in v["gpus"]]
+            measured = max((rate["gpus"] for v in own for rate in v["rates"]), default=0)
+            borrowed = measured < min(8, self.facts.hardware.get("gpus", 8))
+            links = [*own, *(v for v in every if borrowed and v["id"] in like and v not in own)]
             acceptance = [v for k, v in data.items() if k.startswith("acceptance/")]
             kernels = [k for k in data["sglang/kernels"] if gpu in k.get("gpus", ()) or sm in k.get("sm", ())]
             costs = load_costs(data["sglang/costs"], kernels, links, acceptance)  # of this machine: quicker to convert
@@ -194,14 +216,15 @@ class LayoutFormula:
         return self._prepared
 
     def accepted(self, steps: int) -> Any:
-        """Accepted tokens for a number of draft steps: stated in the request, else the measured row, else None."""
+        """Accepted tokens for a number of draft steps: stated in the request (a pass yields no more than its drafts and
+        one), else the measured row, else None."""
         from solver.acceptance import accepted_tokens
 
         if not steps:
             return None
         stated = self.facts.request.get("accept_length")
         if stated:
-            return stated
+            return min(float(stated), steps + 1.0)
         if steps not in self._accepted:
             rows = self.prepared().costs.acceptance
             self._accepted[steps] = accepted_tokens(self.facts.model, steps, rows, DRAFT_METHOD)

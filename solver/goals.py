@@ -13,7 +13,7 @@ from typing import Any
 from solver.constraints import Lazy, Level
 from solver.errors import RequestError
 from solver.symbolic import Builder
-from solver.variables import Var, lazily, settled
+from solver.variables import DOUBT, Var, lazily, settled
 from solver.words import listed, say
 
 Goal = dict[str, Any]
@@ -35,15 +35,17 @@ def minimised(goal: Goal, names: Iterable[str], known: Mapping[str, Any]) -> Goa
     """The goal with these metrics, in order, in place of its own. Errors: RequestError with the metrics there are.
 
     What must not be comes first, also where the goal looks at its own metrics before: an unknown figure counts nothing.
+    Levels that say whether the request is served at all stay.
     """
     wanted = [dict(find_metric(name, known)) for name in names]
     if not wanted:
         return goal
     levels = list(goal["levels"])
-    first = next((i for i, level in enumerate(levels) if is_metric(level)), len(levels))
+    first = next((i for i, level in enumerate(levels) if is_metric(level) and not level.get("serves")), len(levels))
     rest = [level for level in levels[first:] if not is_metric(level)]
     avoided = [level for level in rest if "count_if" in level]
     counted = {text for level in (*levels[:first], *avoided) for text in level.get("count_if", ())}
+    before = [level for level in levels[:first] if level.get("id") not in {level["id"] for level in wanted}]
     texts = {level["id"]: f"{level.get('amount') or level['maximise']} is unset" for level in wanted}
     avoided += [
         {"title": f"{level['title']}: not known", "count_if": [texts[level["id"]]]}
@@ -52,7 +54,7 @@ def minimised(goal: Goal, names: Iterable[str], known: Mapping[str, Any]) -> Goa
     ]
     rest = [level for level in rest if "count_if" not in level]
     trades = tuple(dict.fromkeys((*(level["id"] for level in wanted), *goal.get("trades", ()))))[:2]
-    return {**goal, "levels": [*levels[:first], *avoided, *wanted, *rest], "trades": trades}
+    return {**goal, "levels": [*before, *avoided, *wanted, *rest], "trades": trades}
 
 
 def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
@@ -69,14 +71,16 @@ def guarded(goal: Goal, texts: Iterable[str], known: Mapping[str, Any]) -> Goal:
         if found[2] == "=":
             mine = next((o for o in levels if o.get("id") == level["id"]), None)
             if mine is None:
-                names = [o["id"] for o in levels if is_metric(o)]
-                raise RequestError(f"guard {text!r}: {goal['id']} has no such metric, only {listed(names)}")
+                names = dict.fromkeys(o["id"] for o in levels if is_metric(o) and not o.get("serves"))
+                only = f"only {listed(tuple(names))}" if names else "nor any other"
+                raise RequestError(
+                    f"guard {text!r}: {goal['id']} has no such metric, {only}; "
+                    f"give a bound such as {level['id']}<=NUMBER, or --minimise {level['id']} beside it"
+                )
             mine |= {"slack": number / 100 if found[4] else number, "title": f"{level['title']} (guard {text})"}
         else:
-            worse = ">" if found[2] == "<=" else "<"
             value = f"({level.get('amount') or level['maximise']})"
-            refuse = f"{value} is unset or {value} {worse} {found[3]}"
-            guards.append({"title": f"guard {text}", "refuse": refuse, "wish": True})
+            guards.append({"title": f"guard {text}", "unless": f"{value} {found[2]} {found[3]}", "wish": True})
     return {**goal, "levels": levels, "guards": guards}
 
 
@@ -101,7 +105,7 @@ def levels_of(builder: Builder, goal: Goal) -> tuple[Level, ...]:
     """The objective levels of a goal, in order, over the builder's final values."""
     levels = [_level(builder, spec) for spec in goal["levels"]]
     if goal.get("keep"):
-        first = next((i for i, spec in enumerate(goal["levels"]) if is_metric(spec)), len(levels))
+        first = next((i for i, spec in enumerate(goal["levels"]) if not spec.get("serves")), len(levels))
         levels.insert(first, _changes(builder, goal["keep"]))
     return tuple(levels)
 
@@ -132,14 +136,18 @@ def _level(builder: Builder, spec: Mapping[str, Any]) -> Level:
 
 
 def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
-    """A metric: what is to be large counts negatively."""
+    """A metric: what is to be large counts negatively, and what is not known nothing, or what the level says."""
     text = spec.get("amount") or spec["maximise"]
     sign = -1.0 if "maximise" in spec else 1.0
     value = builder.expression(text)
-    amounts: tuple[Lazy, ...] = ()
-    if type(value) in (Var, Lazy):
-        amounts = (lazily(lambda amount: sign * amount if isinstance(amount, int | float) else 0, value),)
-    constant = sign * value if isinstance(value, int | float) else 0.0
+    unknown = settled(builder.expression(spec["otherwise"])) if "otherwise" in spec else 0.0
+
+    def counted(amount: Any) -> Any:
+        return sign * amount if isinstance(amount, int | float) else unknown
+
+    varies = type(value) in (Var, Lazy)
+    amounts = (lazily(counted, value),) if varies else ()
+    constant = 0.0 if varies else counted(value)
     figure = figure_of(spec)
     return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
 
@@ -185,13 +193,41 @@ def _changes(builder: Builder, keep: Mapping[str, Any]) -> Level:
 
 def guards_of(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
     """What no answer may be: (name, value that must not be true), with the bans of the request."""
-    found = [(guard["title"], builder.expression(guard["refuse"])) for guard in goal["guards"]]
+    found = [
+        (
+            guard["title"],
+            _not_surely(builder, guard["unless"]) if "unless" in guard else builder.expression(guard["refuse"]),
+        )
+        for guard in goal["guards"]
+    ]
     for space, name, text in goal.get("bans", ()):
         if text:
             held = builder.state.get(space, name)
             found.append((ban_name((space, name, text)), _equals(builder, held, text)))
         elif f"{space}.{name}" in builder.base:  # open only where one asks what would be without the ban
             found.append((ban_name((space, name, text)), builder.chosen(f"{space}.{name}")))
+    return found
+
+
+def _not_surely(builder: Builder, text: str) -> Any:
+    """Whether an expression does not hold, or nobody can say: a bound of the request counts as met only where it is."""
+    value = builder.expression(text)
+    if type(value) is Var:
+        return builder.pool.table(f"not surely {text}", (value.name,), lambda holds: holds is DOUBT or not holds)
+    if type(value) is Lazy:
+        return lazily(lambda holds: settled(holds) is DOUBT or not holds, value)
+    return settled(value) is DOUBT or not value
+
+
+def lone(builder: Builder, goal: Goal) -> list[tuple[str, Any]]:
+    """Flags of a starting command, each without the one beside which alone it means something."""
+    found = []
+    for lever in builder.resolver.program.levers:
+        other, key = lever.get("beside"), f"flag.{lever['name']}"
+        given = builder.chosen(key) if other and key in goal.get("keep", {}) and key in builder.base else None
+        if given:
+            alone = builder.expression(f"given.{other} is unset")
+            found.append((f"{lever['name']} beside {other}", builder.pool.junction("and", [given, alone], key)))
     return found
 
 

@@ -22,10 +22,11 @@ COMPARE = "compare.yaml"
 
 
 class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that no answer may be: `refuse` holds for it."""
+    """Something that no answer may be: `refuse` holds for it. `says` puts it into words with this request's figures."""
 
     title: str
     refuse: str
+    says: str | None = None
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +50,8 @@ class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing the solver may change, and the values it may take.
 
     `values: choices` takes the release's own choices. `gives_up` marks what the solver never does unasked: it costs
-    the user something the engine does by default, so it appears in repairs only.
+    the user something the engine does by default, so it appears in repairs only. `beside`: the flag without which it
+    means nothing, so that it is never given alone.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Lever(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group: str
     versions: str = ">=0.5.9"
     gives_up: str | None = None
+    beside: str | None = None
     when: tuple[str, ...] = ()
     without: tuple[Any, ...] = ()
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import msgspec
+
 from solver.constraints import Assignment, Lazy, Level, cost, evaluate, violated
 from solver.engines.optimum import nearest
 from solver.engines.sat import SatEngine
+from solver.findings import spelling
 from solver.solve import TRADED, Point, Problem, Reason
 from solver.variables import Var, same
-from solver.words import figure, listed, say
+from solver.words import FIGURES, figure, listed, say
 
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size", "flag.speculative_num_steps")
 """The choices that span the trade-off."""
@@ -21,7 +24,7 @@ DECIDING_LEVELS = 3
 def reasons_of(
     problem: Problem, best: Assignment, costs: tuple[float, ...], chosen: dict[str, str]
 ) -> tuple[Reason, ...]:
-    """One reason per flag and variable of the answer: pins, then choices, then what was written out."""
+    """One reason per flag and variable: pins, choices, what a starting command lost, what was written out."""
     found = [Reason(key, value, "pin", "you", "you asked for it") for key, value in problem.pins.items()]
     base = {name: best[name] for name in problem.model.base}
     kept = problem.goal.get("keep", {})
@@ -31,11 +34,23 @@ def reasons_of(
             found.append(Reason(choice.key, value, "pin", "you", "as in the starting command"))
         elif value is not None:
             found.append(_reason(problem, base, costs, choice.key))
+    found += [_dropped(problem, base, costs, key) for key in kept if key in base and base[key] is None]
     for name, rule in chosen.items():
         value = problem_value(problem, best, f"flag.{name}")
         text = "the engine's own default, written out" if rule in ("default", "given") else f"what {rule} makes it"
         found.append(Reason(f"flag.{name}", value, "rule", rule, text))
     return tuple(found)
+
+
+def _dropped(problem: Problem, base: Assignment, costs: tuple[float, ...], key: str) -> Reason:
+    """Why a flag of the starting command is no longer there: a reason without a value."""
+    levers = {lever["name"]: lever for lever in problem.context.resolver.program.levers}
+    other = levers.get(key.removeprefix("flag."), {}).get("beside")
+    if other and base.get(f"flag.{other}", ...) is None:
+        program = problem.context.resolver.program
+        return Reason(key, None, "rule", other, f"means nothing without {spelling(program, other)}")
+    reason = _reason(problem, base, costs, key)
+    return msgspec.structs.replace(reason, text=reason.text.replace("required by", "refused by"))
 
 
 def problem_value(problem: Problem, best: Assignment, key: str) -> Any:
@@ -81,11 +96,11 @@ def _reason(problem: Problem, base: Assignment, costs: tuple[float, ...], key: s
 def _worse(problem: Problem, level: Level, instead: str, there: float, here: float, values: Assignment) -> str:
     if level.maximised:
         there, here = -there, -here
-    if level.figure:
+    if level.figure in FIGURES:
         return f"{instead}: {figure(level.figure, there).split(' ')[0]} instead of {figure(level.figure, here)}"
     rules = [r.id for name, r in problem.builder.warnings if name in level.counts and values[name]]
     what = f" ({listed(list(dict.fromkeys(rules)))})" if rules else ""
-    return f"{instead}: {there:g} instead of {here:g} {level.title}{what}"
+    return f"{instead}: {there:,.10g} instead of {here:,.10g} {level.title}{what}"
 
 
 def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tuple[float, ...]) -> tuple[Point, ...]:
@@ -101,10 +116,10 @@ def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tupl
     keys = [k for k in LAYOUT if k in problem.model.base]
     here = tuple(best[k] for k in keys)
     points: list[tuple[tuple[float, ...], Assignment]] = []
-    seen = {tuple(problem_value(problem, best, k) for k in LAYOUT)}
+    seen = {_shape(problem, best)}
     for combo in product(*(problem.model.variables[k].domain for k in keys)):
         found = None if combo == here else _layout(problem, engine, best, keys, combo, held)
-        shape = tuple(problem_value(problem, found, k) for k in LAYOUT) if found else ()
+        shape = _shape(problem, found) if found else ()
         if found is not None and shape not in seen and all(figures := _figures(problem, found)):
             seen.add(shape)
             points.append((figures, found))
@@ -112,12 +127,19 @@ def trade_off(problem: Problem, engine: SatEngine, best: Assignment, costs: tupl
     points.sort(key=lambda p: (any(_beats(rival, p[0]) for rival in rivals), p[0][::-1], [str(p[1][k]) for k in keys]))
     return tuple(
         Point(
-            {k.split(".", 1)[1]: problem_value(problem, values, k) for k in LAYOUT},
+            {k.split(".", 1)[1]: value for k, value in zip(LAYOUT, _shape(problem, values), strict=True)},
             dict(zip(TRADED, figures, strict=True)),
             not any(_beats(rival, figures) for rival in rivals),
         )
         for figures, values in points
     )
+
+
+def _shape(problem: Problem, values: Assignment) -> tuple[Any, ...]:
+    """The values of the layout in force; draft steps count only where something drafts."""
+    *layout, steps = (problem_value(problem, values, k) for k in LAYOUT)
+    drafts = problem_value(problem, values, "flag.speculative_algorithm") is not None
+    return (*layout, steps if drafts else None)
 
 
 def _figures(problem: Problem, values: Assignment) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from solver.findings import spelling
 from solver.goals import Goal
 from solver.records import Traits
 from solver.side_by_side import begin
-from solver.solve import Problem, aimed, built, checked, completed, errors_in, metrics_of
+from solver.solve import Problem, aimed, built, checked, completed, errors_in, metrics_of, with_kept
 from solver.words import say
 
 PIN, KEPT, ASKED = "pin:", "kept:", "asked:"
@@ -74,11 +74,12 @@ def repaired(context: Context, problem: Problem, engine: SatEngine, way: tuple[s
     if found is None:
         return None
     dropped = [f"drop {name.removeprefix('rule:')}" for name in way if name.startswith("rule:")]
-    return _checked(context, context, completed(problem, found[0]), found[1], dropped)
+    before = msgspec.structs.replace(context, facts=with_kept(context.facts, problem.goal))
+    return _checked(before, context, completed(problem, found[0]), found[1], dropped)
 
 
-def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
-    """The launch of a request on another release or for another checkpoint, if it has one that checks."""
+def solved_as(before: Context, context: Context, goal: Goal, demand: Demand | None, change: str) -> Repair | None:
+    """The launch of a request with another release, checkpoint, machine or length, if it has one that checks."""
     ready = built(context, goal, [opened_for(context, demand)] if demand else ())
     if ready.builder.fixed:
         return None
@@ -88,6 +89,7 @@ def _solved(before: Context, context: Context, goal: Goal, demand: Demand | None
     problem = aimed(ready)
     with SatEngine(problem.model) as engine:
         best = optimise(engine, [engine.one_of(demand.key, demand.values)] if demand else ())
+    before = msgspec.structs.replace(before, facts=with_kept(before.facts, goal))
     return _checked(before, context, completed(problem, best[0]), best[1], [change]) if best else None
 
 
@@ -160,7 +162,7 @@ def _other_release(context: Context, goal: Goal, demand: Demand | None) -> Repai
             continue
         facts = msgspec.structs.replace(context.facts, release=release)
         moved = msgspec.structs.replace(context, resolver=resolver, facts=facts, release=release)
-        repair = _solved(context, moved, goal, demand, f"use SGLang {release}")
+        repair = solved_as(context, moved, goal, demand, f"use SGLang {release}")
         if repair:
             return repair
     return None
@@ -179,7 +181,7 @@ def _other_checkpoint(context: Context, goal: Goal, demand: Demand | None, entry
     traits = {"id": entry.id, "family": entry.family, **entry.traits}
     facts = msgspec.structs.replace(context.facts, given=given, model=traits)
     moved = msgspec.structs.replace(context, facts=facts, model_name=entry.id)
-    repair = _solved(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
+    repair = solved_as(context, moved, goal, demand, f"serve {entry.hub_ids[0] if entry.hub_ids else entry.id}")
     if repair is None:
         return None
     return msgspec.structs.replace(repair, changes=tuple(c for c in repair.changes if "model-path" not in c))

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from solver.check import Result
-from solver.choices import choices_of, joined, near
+from solver.choices import choices_of, idle_levers, joined, near
 from solver.conditions import Unknown
 from solver.constraints import Assignment, Level, Model
-from solver.context import Context, check_context
+from solver.context import Assumed, Context, check_context
 from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
 from solver.facts import Facts, env_text
-from solver.goals import Goal, figure_of, find_goal, guards_of, is_metric, levels_of
+from solver.goals import Goal, figure_of, find_goal, guards_of, is_metric, levels_of, lone
 from solver.nearness import count_differences, counts_evidence, records_near, widened
 from solver.symbolic import Builder, Choice
 from solver.words import FIGURES
@@ -28,7 +28,10 @@ MEMORY = ("hardware.memory_gib", "hardware.memory_mib")
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a flag is in the answer. `kind`: pin, rule, goal, default; `by`: who or what; `text`: in words."""
+    """Why a flag is in the answer. `kind`: pin, rule, goal, default; `by`: who or what; `text`: in words.
+
+    `value` is null for what a starting command had and the answer has not.
+    """
 
     flag: str
     value: Any
@@ -99,6 +102,17 @@ def need_facts(facts: Facts, verb: str = "solve") -> None:
         raise RequestError(f"{verb} needs {', '.join(missing)}: give {' and '.join(options)}")
 
 
+def with_link(context: Context) -> Context:
+    """The context with a link between its GPUs: what is not known to be bridged is reckoned as if it were not."""
+    hardware = context.facts.hardware
+    if "gpus" not in hardware or "vendor" not in hardware or "link" in hardware:
+        return context
+    why = "bridges between the GPUs are not known; a --hardware FILE with the output of nvidia-smi topo -m names them"
+    notes = (Assumed("link", "pcie", why),) if hardware["gpus"] > 1 else ()
+    facts = msgspec.structs.replace(context.facts, hardware={**hardware, "link": "pcie"})
+    return msgspec.structs.replace(context, facts=facts, assumed=(*context.assumed, *notes))
+
+
 def goal_of(context: Context, goal: str | Goal) -> Goal:
     """A goal by name, or as the wishes of a request have made it."""
     return find_goal(context.index.goals, goal) if isinstance(goal, str) else goal
@@ -139,7 +153,7 @@ def built(context: Context, goal: str | Goal, also: Iterable[Choice] = ()) -> Bu
     if not builder.fixed:  # else there is nothing to choose between
         if records:
             count_differences(builder, context, records)
-        for name, value in guards_of(builder, goal):
+        for name, value in (*guards_of(builder, goal), *lone(builder, goal)):
             builder.refuse(name, value)
     return Built(context, facts, goal, choices, kept, tuple(closed), builder)
 
@@ -210,10 +224,11 @@ def written_out(problem: Problem, facts: Facts) -> tuple[Facts, dict[str, str]]:
     flags = context.resolver.program.flags
     before = checked(context, facts)
     state = before.outcomes[0].state
+    idle = idle_levers(context)
     chosen: dict[str, str] = {}
     for group in problem.goal.get("write_out", ()):
         values = {n: state.spaces["flag"].get(n) for n in group if n in flags and n not in facts.given}
-        values = {n: v for n, v in values.items() if _worth_writing(flags[n], v)}
+        values = {n: v for n, v in values.items() if _worth_writing(flags[n], v) and n not in idle}
         trial = msgspec.structs.replace(facts, given={**facts.given, **values})
         after = checked(context, trial) if values else before
         if values and _same_values(before, after) and len(after.findings) <= len(before.findings):

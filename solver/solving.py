@@ -96,8 +96,10 @@ def _contexts(where: Any, values: dict[str, Any]) -> tuple[Context, dict[str, An
 
 def _readable(context: Context, model: str | None) -> Context:
     """Pins that the release's parser would refuse are a wrong request; a launch needs a model path."""
+    from solver.solve import with_link
+
     _refuse_unreadable(context)
-    return with_model_path(context, model)
+    return with_link(with_model_path(context, model))
 
 
 def _bans(context: Context, texts: Sequence[str]) -> tuple[tuple[str, str, str], ...]:

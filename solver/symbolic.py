@@ -18,6 +18,7 @@ from solver.compiled import CompiledRule
 from solver.conditions import Unknown, evaluator
 from solver.constraints import Ban, Lazy, Level, Model
 from solver.decisions import Resolver
+from solver.estimates import CAUTIOUS
 from solver.facts import Facts, State
 from solver.grammar import fold_release, parse
 from solver.nodes import Node, names_in
@@ -120,9 +121,14 @@ class Builder:
             parts = tuple(arguments.values())
 
             def compute(*values: Any) -> Any:
-                kinds = set(map(type, values))
-                known = Unknown not in kinds and type(DOUBT) not in kinds
-                return figure.compute(dict(zip(arguments, values, strict=True))) if known else DOUBT
+                known = dict(zip(arguments, values, strict=True))
+                if Unknown in (kinds := set(map(type, values))) or type(DOUBT) in kinds:
+                    doubted = [name for name, value in known.items() if settled(value) is DOUBT]
+                    if not CAUTIOUS.keys() >= set(doubted):
+                        return DOUBT
+                    known |= {name: CAUTIOUS[name] for name in doubted}
+                found = figure.compute(known)
+                return DOUBT if type(found) is Unknown else found
 
             lazy = any(type(p) in (Var, Lazy) for p in parts)
             held = [self.state.get(s, n) for s, n in figure.inputs]  # kept, so that their ids stay theirs
@@ -140,7 +146,7 @@ class Builder:
         if node[0] in ("and", "or"):
             return self.pool.junction(node[0], [self.value(n, stem) for n in node[1]], stem)
         if node[0] == "not":
-            return self.pool.junction("and", [self.value(node[1], stem)], stem, negate=True)
+            return self._denied(node[1], stem)
         if node[0] == "name":
             held = self._held(node[1], node[2])
             if type(held) in (Var, Lazy):
@@ -157,6 +163,15 @@ class Builder:
             self.binding = dict(zip(inputs, combo, strict=True))
             rows[combo] = settled(run(self))
         return self.pool.define(stem, inputs, rows)
+
+    def _denied(self, node: Node, stem: str) -> Any:
+        """Whether a node surely does not hold: what is in doubt, however deep in it, is not denied."""
+        if node[0] in ("and", "or"):
+            other = "or" if node[0] == "and" else "and"
+            return self.pool.junction(other, [self._denied(n, stem) for n in node[1]], stem)
+        if node[0] == "not":
+            return self.value(node[1], stem)
+        return self.pool.junction("and", [self.value(node, stem)], stem, negate=True)
 
     def _on_demand(self, run: Any, figures: dict[str, Any]) -> Any:
         """`run` against the values as they stand now, whatever is written later."""
@@ -220,7 +235,7 @@ class Builder:
         return self.pool.junction("and", parts, rule.id)
 
     def _demand(self, rule: CompiledRule, applies: Any) -> None:
-        broken = [self.pool.junction("and", [self.value(n, rule.id)], rule.id, negate=True) for n in rule.require]
+        broken = [self._denied(n, rule.id) for n in rule.require]
         broken += [self.value(n, rule.id) for n in rule.forbid]
         self._record(rule, self.pool.junction("and", [applies, self.pool.junction("or", broken, rule.id)], rule.id))
 

@@ -63,9 +63,9 @@ class Variables:
         return self._seen[seen]
 
     def junction(self, kind: str, parts: list[Any], stem: str, negate: bool = False) -> Any:
-        """and/or over values and boolean variables; unknown parts count as false."""
+        """and/or over values and boolean variables, denied where `negate`; unknown parts count as false either way."""
         deciding = kind == "or"
-        parts = [self.truth(part) if type(part) is Var else part for part in parts]
+        parts = [self.truth(part, negate) if type(part) is Var else part for part in parts]
         inputs: dict[str, None] = {}
         lazy = [part for part in parts if type(part) is Lazy]
         for part in parts:
@@ -94,11 +94,12 @@ class Variables:
             self._seen[seen] = self.add(name, (False, True))
         return self._seen[seen]
 
-    def truth(self, var: Var) -> Any:
-        """A boolean variable for a variable's truth, or a plain boolean where that is always the same."""
+    def truth(self, var: Var, doubt: bool = False) -> Any:
+        """A boolean variable for a variable's truth, or a plain boolean where that is always the same; `doubt`: what an
+        unknown value counts as."""
         if all(isinstance(v, bool) for v in self.variables[var.name].domain):
             return var
-        return self.table(f"{var.name}?", (var.name,), bool)
+        return self.table(f"{var.name}?", (var.name,), lambda v: doubt if v is DOUBT else bool(v))
 
     def compare(self, left: Any, right: Any, stem: str) -> Any:
         if type(left) is Lazy or type(right) is Lazy:

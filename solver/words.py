@@ -86,4 +86,4 @@ def figure(name: str, value: Any) -> str:
             return f"{value:.1f} tokens per second"
         case "weights_gib":
             return f"{value:.1f} GiB of weights per GPU"
-    return say(value)
+    return f"{value:,.0f}" if isinstance(value, float) and abs(value) >= 10_000 else say(value)

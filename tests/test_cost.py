@@ -488,3 +488,31 @@ def test_measured_values_lie_in_the_predicted_range() -> None:
         found = token_latency(prepare(model, hardware, COSTS, "0.5.10"), setting, accept)
         assert found.low is not None and found.high is not None
         assert found.low * 0.9 < measured[name] < found.high * 1.1, (name, found, measured[name])
+
+
+@pytest.mark.parametrize(
+    ("machine", "like"),
+    [
+        ({"gpu": "l20", "link": "pcie", "sm": 89, "bandwidth_gbs": 864}, "l40s-pcie"),
+        ({"gpu": "rtx-3090", "link": "pcie", "sm": 86, "bandwidth_gbs": 936}, "l40s-pcie"),
+        ({"gpu": "h20", "link": "nvlink", "sm": 90, "bandwidth_gbs": 4000}, "a100-sxm-nvlink"),
+        ({"gpu": "mi300x", "link": "xgmi", "sm": None, "bandwidth_gbs": 5300}, "a100-sxm-nvlink"),
+    ],
+)
+def test_what_stands_in_for_an_unmeasured_link_is_told_and_widens_the_range(machine: dict[str, Any], like: str) -> None:
+    found = latency(Setting(tp=8), QWEN_NVFP4, machine)
+    assert f"links as {like}" in found.inputs["stand_ins"]
+    assert found.value and found.low and found.high
+    assert found.low < found.value < found.high
+    assert "links" not in latency(Setting(tp=1), QWEN_NVFP4, machine).inputs.get("stand_ins", "")
+
+
+def test_a_path_that_is_asked_for_has_no_stand_in() -> None:
+    machine = {"gpu": "h20", "link": "nvlink", "sm": 90, "bandwidth_gbs": 4000}
+    assert latency(Setting(tp=8, allreduce="mscclpp"), QWEN_NVFP4, machine).missing == ("all-reduce mscclpp on 8 GPUs",)
+
+
+def test_cards_without_peer_access_pay_for_the_way_over_host_memory() -> None:
+    card = {"gpu": "rtx-4090", "link": "pcie", "sm": 89, "bandwidth_gbs": 1008}
+    peer = latency(Setting(tp=2), QWEN_NVFP4, {**card, "gpu": "rtx-6000-ada"}).value
+    assert (latency(Setting(tp=2), QWEN_NVFP4, card).value or 0) > (peer or 0)

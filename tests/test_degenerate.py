@@ -56,7 +56,7 @@ def test_a_layout_whose_latency_nobody_knows_is_not_the_fastest(store: Store) ->
     goal = minimised(find_goal(store.index.goals, "safest"), ["latency"], levels)
     found = solve(build(store, read_argv([]), Options("qwen3-8b", "8xh20", "0.5.12")), goal)
     assert isinstance(found, Solution)
-    assert found.after["token_latency_us"] is not None  # one GPU needs no link, and H20 has no measured one
+    assert found.after["token_latency_us"] is not None
 
 
 def test_a_draft_length_that_nobody_measured_is_kept_when_pinned_and_its_time_unknown(store: Store) -> None:
@@ -100,9 +100,50 @@ def test_a_path_that_nobody_measured_is_not_the_best_at_a_metric_that_is_asked_f
 
 
 @pytest.mark.parametrize(
-    ("pin", "hardware"), [("--enable-mscclpp", "8xrtx-pro-6000"), ("--moe-a2a-backend deepep", "8xh20")]
+    ("pin", "hardware"), [("--enable-mscclpp", "8xrtx-pro-6000"), ("--enable-torch-symm-mem", "8xh20")]
 )
 def test_a_pinned_path_that_nobody_measured_is_kept_and_its_time_unknown(store: Store, pin: str, hardware: str) -> None:
     found = answer(store, "min-latency", "--tp", "8", *pin.split(), model="qwen3-235b-a22b-fp8", hardware=hardware)
     assert isinstance(found, Solution)
     assert found.after["token_latency_us"] is None
+
+
+@pytest.mark.parametrize("hardware", ["3xh100-sxm", "6xrtx-pro-6000"])
+def test_machines_without_a_power_of_two_are_used_whole_where_that_is_best(store: Store, hardware: str) -> None:
+    found = answer(store, "max-throughput", model="qwen3-8b", hardware=hardware, concurrency=256)
+    assert isinstance(found, Solution)
+    assert found.after["idle_gpus"] == 0
+
+
+def test_requests_that_were_asked_for_find_room_where_a_layout_has_it(store: Store) -> None:
+    for goal in (*GOALS, "safest"):
+        found = answer(store, goal, model="qwen3-32b-fp8", hardware="8xh100-sxm", concurrency=32, context=32768)
+        assert isinstance(found, Solution)
+        requests = found.result.outcomes[0].state.get("estimate", "requests")
+        assert requests * (found.given.get("dp_size") or 1) >= 32
+        assert dict(zip((lv.title for lv in found.levels), found.costs, strict=True))["requests that find no room"] == 0
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_no_pass_yields_more_than_its_drafts_and_one(store: Store, goal: str) -> None:
+    found = answer(store, goal, model="glm-4.7-fp8", hardware="8xh200", accept_length=2.5)
+    assert isinstance(found, Solution)
+    steps = found.result.outcomes[0].state.spaces["flag"]["speculative_num_steps"]
+    assert found.after["accepted_tokens"] <= (steps or 0) + 1
+
+
+def test_points_of_the_trade_off_differ(store: Store) -> None:
+    found = answer(store, "min-latency", model="glm-4.7-fp8", hardware="8xh200")
+    assert isinstance(found, Solution)
+    shapes = [tuple(p.given.values()) for p in found.alternatives]
+    assert len(set(shapes)) == len(shapes)
+    assert all(p.given["speculative_num_steps"] is None for p in found.alternatives)
+
+
+def test_a_context_of_millions_is_cut_where_its_table_would_not_fit(store: Store) -> None:
+    found = answer(store, "min-latency", model="llama-4-scout-17b-16e-instruct", hardware="8xh100-sxm")
+    assert isinstance(found, Solution)
+    assert found.given["context_length"] == 1048576
+    roomy = answer(store, "min-latency", model="qwen3-32b", hardware="8xh100-sxm")
+    assert isinstance(roomy, Solution)
+    assert "context_length" not in roomy.given

@@ -142,6 +142,34 @@ def test_what_a_starting_command_gives_up_is_no_part_of_a_conflict_nor_added_by_
     assert not any("disable-radix-cache" in c for c in changes)
 
 
+SPECULATING = f"{BROKEN.replace('no_buffer', 'extra_buffer')} --speculative-num-steps 3 --speculative-eagle-topk 1"
+
+
+def test_a_starting_command_keeps_what_the_goal_likes_less(ask: Callable[..., dict[str, Any]]) -> None:
+    start = f"{SPECULATING} --speculative-num-draft-tokens 4 --disable-overlap-schedule --kv-cache-dtype fp8_e5m2"
+    answer = ask("--keep", start)
+    argv = " ".join(answer["argv"])
+    assert all(word in argv for word in ("--disable-overlap-schedule", "fp8_e5m2", "--speculative-num-steps 3"))
+    assert all(r["value"] is not None for r in answer["reasons"])
+
+
+def test_what_cannot_stay_of_a_starting_command_is_named_with_the_rule_against_it(
+    ask: Callable[..., dict[str, Any]],
+) -> None:
+    answer = ask("--keep", f"{SPECULATING} --speculative-num-draft-tokens 4 --disable-radix-cache")
+    gone = {r["flag"]: r["text"] for r in answer["reasons"] if r["value"] is None}
+    assert gone == {"--disable-radix-cache": "refused by extra-buffer-needs-radix-cache"}
+
+
+def test_what_means_nothing_alone_leaves_a_starting_command_together(ask: Callable[..., dict[str, Any]]) -> None:
+    answer = ask("--keep", f"{SPECULATING} --speculative-num-draft-tokens 4", "--ban", "speculative-algorithm=NEXTN",
+                 "--ban", "speculative-algorithm=EAGLE")  # fmt: skip
+    assert not [word for word in answer["argv"] if word.startswith("--speculative")]
+    gone = {r["flag"]: r["text"] for r in answer["reasons"] if r["value"] is None}
+    assert gone["--speculative-num-steps"] == "means nothing without --speculative-algorithm"
+    assert "ban" in gone["--speculative-algorithm"]
+
+
 def test_each_repair_of_a_request_with_wishes_keeps_the_other_wishes(ask: Callable[..., dict[str, Any]]) -> None:
     wishes = ("--ban", "attention_backend=flashinfer", "--guard", "gpus<=4")
     answer = ask(*wishes, pins=("--tp", "8"), status=1)
@@ -164,7 +192,7 @@ def test_pins_go_before_the_starting_command(ask: Callable[..., dict[str, Any]])
         (("--goal", "min-taxes"), "known are max-accuracy, max-context"),
         (("--minimise", "taxes"), "unknown metric 'taxes'; known are context, gpus"),
         (("--guard", "latency"), "expected METRIC<=NUMBER"),
-        (("--guard", "gpus=3%"), "has no such metric, only latency, round-trips"),
+        (("--guard", "gpus=3%"), "has no such metric, only latency and round-trips; give a bound such as gpus<=NUMBER"),
         (("--ban", "--taxes"), "--taxes is no flag or variable of SGLang 0.5.12"),
         (("--ban", "tp_size", "--", "--tp", "8"), "the request itself gives tp_size"),
     ],

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from solver.answer import solve
@@ -227,3 +228,50 @@ def test_what_is_missing_is_named(flagwise: Callable[..., Any]) -> None:
     assert "hardware.sm" in done.err
     assert "--model" in done.err
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "unknown", [("linear_k_heads", "linear_v_heads"), ("heads",), ("other_gib",), ("quant_method",)]
+)
+@pytest.mark.parametrize("release", ("0.5.12", "0.5.23"))
+def test_what_nobody_knows_of_a_model_refuses_nothing(store: Store, release: str, unknown: tuple[str, ...]) -> None:
+    context = build(store, read_argv(["--tp", "4"]), Options(MODEL, "8xrtx-pro-6000", release))
+    traits = {k: v for k, v in context.facts.model.items() if k not in unknown}
+    context = msgspec.structs.replace(context, facts=msgspec.structs.replace(context.facts, model=traits))
+    answer = solve(context, "min-gpus")
+    assert isinstance(answer, Solution), answer.members
+    assert answer.result.verdict == "conditional"
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "context", "said", "way"),
+    [
+        ("qwen3-32b-awq", "2xrtx-4090", 131072, "context length, which is 40960 at most", "--context 40960"),
+        ("qwen3-32b", "1xrtx-4090", 4096, "memory of 1 x 24 GiB", "--hardware 8xrtx-4090"),
+        ("qwen3-32b", "1xrtx-4090", 65536, "context length", "--context 40960); use 8 such GPUs"),
+        ("qwen3-14b-fp8", "1xrtx-4090", 40960, "memory of 1 x 24 GiB", "--context 5120"),
+    ],
+)
+def test_what_is_too_much_for_model_or_machine_comes_with_what_would_do(
+    store: Store, model: str, hardware: str, context: int, said: str, way: str
+) -> None:
+    request = {"context": context, "concurrency": 1, "accept_length": None}
+    found = solve(build(store, read_argv([]), Options(model, hardware, "0.5.20", request)), "min-latency")
+    assert isinstance(found, Impossible)
+    assert any(said in m.text for m in found.members if m.who == "goal")
+    assert any(way in change for r in found.repairs for change in r.changes)
+
+
+@pytest.mark.parametrize(
+    ("release", "model", "hardware", "way"),
+    [
+        ("0.5.13", "mimo-v2.5", "4xb300", "give --mm-attention-backend triton_attn"),
+        ("0.5.12", "glm-5-nvfp4", "8xrtx-pro-6000", "give SGLANG_ENABLE_JIT_DEEPGEMM=0"),
+    ],
+)
+def test_fixes_of_the_rules_in_a_conflict_are_ways_out(
+    store: Store, release: str, model: str, hardware: str, way: str
+) -> None:
+    found = solve(build(store, read_argv(["--trust-remote-code"]), Options(model, hardware, release)), "min-latency")
+    assert isinstance(found, Impossible)
+    assert any(way in r.changes for r in found.repairs)

@@ -41,9 +41,17 @@ class Evaluator:
         goal, state = self.problem.goal, outcome.state
         if any(f.compiled.severity == "error" and not f.names for f in outcome.fired):
             return True
-        if any(self.value(guard["refuse"], state) for guard in goal["guards"]):
+        if any(self.broken(guard, state) for guard in goal["guards"]):
             return True
         return any(text and reads_like(state.get(space, name), text) for space, name, text in goal.get("bans", ()))
+
+    def broken(self, guard: dict[str, Any], state: Any) -> bool:
+        """Whether a guard refuses a launch; a bound of the request has to be met for sure."""
+        return (
+            self.value(guard["unless"], state) is not True
+            if "unless" in guard
+            else bool(self.value(guard["refuse"], state))
+        )
 
     def costs(self, outcome: Outcome, given: int) -> Costs:
         """What the launch costs at each level; `given`: flags and variables that were chosen."""

@@ -10,7 +10,7 @@ from solver.front import Front, Pair
 from solver.handoff.command import argv_of, flag_words, shell_of
 from solver.records import Fact
 from solver.render.data import shown
-from solver.render.solution import METRICS, conflict_lines, heading, idle_lines
+from solver.render.solution import METRICS, conflict_lines, heading, idle_lines, waiting_lines
 from solver.render.text import table, wrapped
 from solver.rivals import LevelChange, Moved, Rival
 from solver.solve import Solution
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 def questions_text(context: Context, goal: str, solution: Solution, answers: Answers) -> str:
     """What `solve` prints when something is asked about the answer: the command, then each answer."""
-    head = [*heading(context, goal, solution), "", "proven optimal", *idle_lines(solution)]
+    head = [
+        *heading(context, goal, solution),
+        "",
+        "proven optimal",
+        *waiting_lines(context, solution),
+        *idle_lines(context, solution),
+    ]
     return "\n".join([*head, *answer_lines(context, answers)])
 
 

@@ -19,6 +19,12 @@ from solver.words import figure, listed, say
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
 
 
+STEPS = range(1, 6)
+"""Draft steps that are looked for among measured ones."""
+WAITING = "requests that find no room"
+"""The level that says how many requests have to wait."""
+LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size")
+"""What says how many GPUs a launch uses."""
 POINTS = 3
 """Other points of the trade-off that are shown."""
 
@@ -34,14 +40,18 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     """What `solve` prints when there is an answer."""
     program = context.resolver.program
     lines = [*heading(context, goal, answer), "", "why each flag is there"]
-    rows = [(f"  {shown(r.flag, program)}", say(r.value), r.text) for r in answer.reasons]
+    rows = [(f"  {shown(r.flag, program)}", say(r.value), r.text) for r in answer.reasons if r.value is not None]
     lines += table(rows, ("  flag", "value", "reason"))
+    gone = [(f"  {shown(r.flag, program)}", r.text) for r in answer.reasons if r.value is None]
+    if gone:
+        lines += ["", "left out of the starting command", *table(gone, ("  flag", "with it"))]
     lines += ["", "figures (estimates; docs/cost-model.md)"]
     figures = [(f"  {m.replace('_', ' ')}", figure(m, answer.before[m]), figure(m, answer.after[m])) for m in METRICS]
     lines += table(figures, ("  figure", "as asked", "solved"))
     lines += open_lines(answer)
+    lines += [*stand_in_lines(context, answer), *draft_lines(context, answer)]
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
-    lines += idle_lines(answer)
+    lines += [*waiting_lines(context, answer), *idle_lines(context, answer)]
     lines += _trade_off(answer.alternatives[:POINTS], program)
     notes = [f for f in answer.result.findings if not f.conditional_on]
     for finding in notes:
@@ -52,15 +62,43 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
 
 
 def open_lines(answer: Solution) -> list[str]:
-    """What keeps figures of the answer unknown: the search took what rests on it for not so."""
+    """What keeps figures of the answer unknown, and that memory is among them."""
     state = answer.result.outcomes[0].state
     values = [state.get("estimate", metric) for metric in METRICS]
     names = dict.fromkeys(name for value in values if type(value) is Unknown for name in value.names)
     if not names:
         return []
-    return wrapped(
-        f"unknown is what rests on {listed(tuple(names))}, which nobody stated; the search took it for not so", "  "
-    )
+    lines = wrapped(f"unknown is what rests on {listed(tuple(names))}, which nobody stated", "  ")
+    if type(state.get("estimate", "weights_gib")) is Unknown:
+        lines += wrapped(
+            "whether it fits into memory was therefore not looked at: give --model DIR with config.json", "  "
+        )
+    return lines
+
+
+def stand_in_lines(context: Context, answer: Solution) -> list[str]:
+    """How far off the time may be where the GPUs' link stands for one that nobody measured, and what else stands in."""
+    if answer.after["token_latency_us"] is None:
+        return []
+    layout = context.estimates["token_latency_us"]
+    estimate = layout.formula.estimate("token_latency_us", layout.arguments(answer.result.outcomes[0].state))
+    stand_ins = estimate.inputs.get("stand_ins", "")
+    if not stand_ins.startswith("links"):
+        return []
+    low, high = (figure("token_latency_us", us).split(" ")[0] for us in (estimate.low, estimate.high))
+    return wrapped(f"latency {low} to {high} ms; not measured here, so reckoned with stand-ins: {stand_ins}", "  ")
+
+
+def draft_lines(context: Context, answer: Solution) -> list[str]:
+    """That the model can draft and does not, since nobody measured how many of its drafts are accepted."""
+    state = answer.result.outcomes[0].state
+    if not context.facts.model.get("mtp_layers") or state.get("flag", "speculative_algorithm") is not None:
+        return []
+    layout = context.estimates["token_latency_us"].formula
+    if any(layout.accepted(steps) is not None for steps in STEPS):
+        return []
+    said = f"{context.model_name} brings a draft layer, but how many of its drafts are accepted was never measured"
+    return wrapped(f"speculation was not reckoned with: {said}; --accept-length TOKENS takes your own figure", "  ")
 
 
 def figures(context: Context, data: dict[str, Any]) -> str:
@@ -98,10 +136,21 @@ def figures(context: Context, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def idle_lines(answer: Solution) -> list[str]:
-    """That GPUs have nothing to do, where that is so."""
+def waiting_lines(context: Context, answer: Solution) -> list[str]:
+    """That not all requests find room at once, where that is so."""
+    waiting = next((cost for level, cost in zip(answer.levels, answer.costs, strict=True) if level.title == WAITING), 0)
+    wanted = context.facts.request["concurrency"]
+    return [f"{waiting:g} of {wanted} requests find no room at once and wait for others to end"] if waiting else []
+
+
+def idle_lines(context: Context, answer: Solution) -> list[str]:
+    """That GPUs have nothing to do, where that is so, and what of the request that rests on."""
     idle = answer.after.get("idle_gpus")
-    return [f"{idle} GPUs stay idle: no layout that uses them is better for this goal"] if idle else []
+    asked = {r.flag: r.value for r in answer.reasons if r.kind == "pin" and r.flag in LAYOUT}
+    program = context.resolver.program
+    given = [f"{shown(flag, program)} {say(value)}" for flag, value in asked.items()]
+    under = f"with {listed(given)} as you gave it, " if given else ""
+    return [f"{idle} GPUs stay idle: {under}no layout that uses them is better for this goal"] if idle else []
 
 
 def _trade_off(points: tuple[Point, ...], program: Program) -> list[str]:

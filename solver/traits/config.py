@@ -42,7 +42,10 @@ class Config(msgspec.Struct, frozen=True):
         return None
 
     def integer(self, *keys: str) -> int | None:
+        """A whole number; a list that has the same one for each layer stands for it (HunYuan's experts)."""
         found = self.value(*keys)
+        if isinstance(found, list) and found and all(type(n) is int and n == found[0] for n in found):
+            found = found[0]
         if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
             raise self.wrong_type(keys[0], "a whole number", found)
         return found
@@ -54,7 +57,10 @@ class Config(msgspec.Struct, frozen=True):
     def needed(self, *keys: str) -> int:
         found = self.integer(*keys)
         if found is None:
-            raise RequestError(f"{self.path / 'config.json'}: no {keys[0]}, so this is not a language model's config")
+            raise RequestError(
+                f"{self.path / 'config.json'}: no {keys[0]}, so this is not a language model's config, or one whose "
+                "sizes have names that are not known here; give --model a catalogue id of the same shape"
+            )
         return found
 
     def string(self, *keys: str) -> str | None:

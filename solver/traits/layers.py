@@ -193,7 +193,7 @@ def shared_width(config: Config) -> int:
 
 
 def shared_count(config: Config) -> int:
-    return config.count("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
+    return config.count("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
 
 
 def expert_parts(config: Config) -> Parts:
