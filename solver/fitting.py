@@ -29,6 +29,11 @@ Values = Mapping[str, Any]
 #: figure is solved from a public log (Qwen3-235B-A22B-FP8 on 4x H100, mem fraction 0.93: 367,404 tokens;
 #: https://github.com/vllm-project/vllm/issues/21348), which gives 2.6; the first is an estimate.
 OVERHEAD_GIB = (1.0, 2.5)
+#: The same from two GPUs on where PCIe is the only link and the cards are small: GeForce and inference cards there have
+#: no peer access, so NCCL sets up less. Measured: 4x L4 0.86 (QwQ-32B, tp 4, 21.63 GB free) and, over four nodes, 0.80;
+#: 2x RTX 4090 1.06 (Qwen3.5-9B, tp 2, 22.93 GB free). Four RTX PRO 6000, which have peer access, take 2.0.
+SMALL_PCIE_OVERHEAD_GIB = 1.1
+SMALL_GIB = 32
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 """Tensor-parallel sizes that are tried for the smallest that fits."""
 
@@ -144,8 +149,10 @@ def fitting_tp(model: Values, hardware: Values, settings: Settings) -> int | Non
 
 def memory_before_loading(hardware: Values, settings: Settings) -> float:
     """GiB that a rank sees free before it loads weights."""
-    overhead = OVERHEAD_GIB[0 if settings.tp * settings.pp == 1 else 1]
     total = hardware.get("memory_mib") or hardware["memory_gib"] * 1024
+    alone = settings.tp * settings.pp == 1
+    small = hardware.get("link") == "pcie" and total <= SMALL_GIB * 1024
+    overhead = OVERHEAD_GIB[0] if alone else SMALL_PCIE_OVERHEAD_GIB if small else OVERHEAD_GIB[1]
     return float(max(0.0, total / 1024 - overhead))
 
 

@@ -165,7 +165,7 @@ def _settled(context: Context, result: Result | None, fix: Fix) -> Fix | None:
 
 def _likeliest(result: Result, expression: str, program: Program) -> Any:
     """What an expression gives on most of the machines that the launch may run on; `unknown` where nothing does."""
-    evaluate = evaluator(parse(expression), program.tables)
+    evaluate = evaluator(parse(str(expression)), program.tables)
     values = [v for outcome in result.outcomes if type(v := evaluate(outcome.state)) is not Unknown]
     rounded = [round(v, 3) if isinstance(v, float) else v for v in values]
     return max(rounded, key=rounded.count, default="unknown")

@@ -277,6 +277,16 @@ def test_the_same_log_gives_the_same_bytes(flagwise: Flagwise) -> None:
     assert flagwise("diagnose", path).out == flagwise("diagnose", path).out
 
 
+def test_each_example_is_read_beside_a_command(store: Store) -> None:
+    """Repairs are worked out for the launch, whatever kind of value a signature computes."""
+    command = read_command("python -m sglang.launch_server --model-path Qwen/Qwen3.6-27B --tp 1")
+    where = Options("qwen3.6-27b", "1xh100-sxm", "0.5.18")
+    wanting = [
+        s.id for s in load(default_root()).logs.signatures if not diagnose(store, s.example, command, where).findings
+    ]
+    assert wanting == []
+
+
 def test_sentences_and_unknown_names_in_a_signature_are_complaints() -> None:
     knowledge = load(default_root())
     first = knowledge.logs.signatures[0]

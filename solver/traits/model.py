@@ -135,6 +135,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         "mla": latent,
         **{key: config.integer(key) for key in ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim")},
         "sparse_attention": sparse_attention(config),
+        "fused_qkv": config.value("attention_projection_layout") == "fused_qkv",
         **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
         "index_topk": config.integer("index_topk"),
