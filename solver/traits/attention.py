@@ -148,7 +148,7 @@ def compressed_parts(config: Config, index: int) -> Parts:
     hidden, heads, size = config.needed("hidden_size"), config.needed("num_attention_heads"), head_dim(config)
     query, out = config.count("q_lora_rank"), config.count("o_lora_rank")
     ratios = config.array("compress_ratios") or []
-    ratio = ratios[index] if index < len(ratios) else 0
+    ratio = ratios[index] if ratios and index < len(ratios) else 0
     compressor = 2 * hidden * size * (2 if ratio == 4 else 1) if ratio else 0
     parts = {
         "attn_in": query * heads * size,

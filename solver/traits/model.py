@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from solver.errors import RequestError
 from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
 from solver.traits.config import Config, config_classes, read_config
@@ -138,7 +140,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
         "index_topk": config.integer("index_topk"),
-        "intermediate": config.integer("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
+        "intermediate": config.size("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
         "vocab": config.needed("vocab_size"),
         "max_context": context(config),
         "mtp_layers": mtp_count(config),
@@ -186,7 +188,7 @@ def mixture(config: Config, layers: list[Layer]) -> Values:
         names = ("experts", "experts_per_token", "shared_experts", "shared_intermediate", "moe_intermediate")
         return dict.fromkeys(names) | {"first_dense_layers": len(layers), "moe_layers": 0}
     shared = shared_width(config)
-    per_token = config.integer(*PER_TOKEN)
+    per_token = config.size(*PER_TOKEN)
     return {
         "experts": count,
         "experts_per_token": per_token,
@@ -241,6 +243,7 @@ def formats(config: Config, layers: list[Layer], quantization: Quantization) -> 
         "scale_format": quantization.scale_format,
         "quant_block": quantization.block,
         "quant_group_size": quantization.group_size,
+        **{f"quant_{name}": value for name, value in msgspec.structs.asdict(quantization.packing).items()},
         "part_formats": part_formats(layers, quantization),
         "kv_cache_quant": quantization.kv_cache,
         "kv_scales_calibrated": quantization.kv_cache is not None,

@@ -45,7 +45,7 @@ def weigh(config: Config, layers: list[Layer], mtp: list[Layer], quantization: Q
     other = sums["attention"] + sums["replicated"] + sums["rest"] + embedding + vision * plain
     total = sum(sum(layer.parts.values()) for layer in layers) + table * (1 if tied else 2) + vision
     routed = sum(layer.parts.get("experts", 0) for layer in layers)
-    share = config.count(*PER_TOKEN)
+    share = config.size(*PER_TOKEN) or 0
     return Weights(
         experts=gib(sums["experts"]),
         attention=gib(sums["attention"]),
