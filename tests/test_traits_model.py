@@ -277,7 +277,7 @@ def test_another_format_of_a_known_model_has_its_shape_and_no_format(store: Stor
     ],
 )
 def test_a_name_that_is_no_known_model_and_format_words_says_nothing(store: Store, name: str) -> None:
-    assert find_model(store.index, None, name, []) == (name, {"mtp_in_checkpoint": None})
+    assert find_model(store.index, None, name, []) == (name, {"mtp_in_checkpoint": None, "described": False})
 
 
 def test_a_trait_in_which_the_formats_of_a_model_differ_stays_unknown(store: Store) -> None:

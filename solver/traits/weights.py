@@ -98,11 +98,13 @@ def vision_tower(config: Config) -> dict[str, Any]:
     """Layers and width of the vision part as the engine asks for them: by `num_hidden_layers` and `hidden_size` alone.
 
     Null where the config has no such key, as in Qwen's classes, which call the layers `depth`; the engine then takes
-    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm).
+    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm). Where there is no such part, as in
+    audio models and in those that keep it further down (Qwen's omni models), it leaves all as it is.
     """
     vision = config.top.get("vision_config")
     part = vision if isinstance(vision, dict) else {}
     return {
         "vision_layers": part.get("num_hidden_layers") or part.get("vt_num_hidden_layers"),
         "vision_hidden": part.get("hidden_size") or part.get("vt_hidden_size"),
+        "vision_part": isinstance(vision, dict),
     }
