@@ -94,7 +94,10 @@ def kv_heads(config: Config) -> int:
 
 
 def is_mla(config: Config) -> bool:
-    """Latent attention keeps one compressed vector a token. DeepSeek V4 has no kv_lora_rank: one shared KV head."""
+    """Latent attention keeps one compressed vector a token. DeepSeek V4 has no kv_lora_rank: one shared KV head. Small
+    DeepSeek-VL2 and DeepSeek-OCR configs turn it off by `use_mla` and may keep the sizes."""
+    if config.value("use_mla") is False:
+        return False
     return config.value("kv_lora_rank") is not None and config.value("qk_nope_head_dim") is not None
 
 
