@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from solver.traits.attention import Parts, attention_parts, linear_parts
+from solver.traits.attention import Parts, attention_parts, is_pure_ssm, linear_parts
 from solver.traits.config import Config
 
 NEMOTRON_BLOCKS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
@@ -75,6 +75,8 @@ def kinds(config: Config) -> list[tuple[str, str]]:
     count = config.needed("num_hidden_layers", "n_layer", "n_layers")
     if not 0 < count <= LAYERS_AT_MOST:
         raise config.wrong_type("num_hidden_layers", f"from 1 to {LAYERS_AT_MOST}", count)
+    if is_pure_ssm(config):
+        return [("linear", "none")] * count
     return list(zip(attention_kinds(config, count), feed_kinds(config, count), strict=True))
 
 
@@ -113,6 +115,8 @@ def attention_kinds(config: Config, count: int) -> list[str]:
         return ["linear" if mark == 1 else "full" for mark in marks[:count]]
     if config.top.get("model_type") == "falcon_h1":
         return ["parallel"] * count
+    if config.top.get("model_type") == "granitemoehybrid":  # what the class makes of no list
+        return ["linear"] * count
     types = config.array("attn_type_list")
     if types:
         return ["full" if mark == 1 else "linear" for mark in types[:count]]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from solver.errors import RequestError
-from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
+from solver.traits.attention import attention_shape, head_dim, heads, is_mla, kv_heads, linear_kind, linear_shape
 from solver.traits.config import Config, config_classes, read_config
 from solver.traits.folder import open_folder
 from solver.traits.layers import (
@@ -121,7 +121,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
     return {
         "layers": len(layers),
         "hidden": config.needed("hidden_size"),
-        "heads": config.needed("num_attention_heads"),
+        "heads": heads(config),
         "kv_heads": kv_heads(config),
         "head_dim": head_dim(config),
         "v_head_dim": full[2] or head_dim(config),
