@@ -128,6 +128,13 @@ def is_mla(config: Config) -> bool:
     return config.value("kv_lora_rank") is not None and config.value("qk_nope_head_dim") is not None
 
 
+def shares_index(config: Config) -> bool:
+    """Whether some sparse layers reuse the tokens that an earlier layer's indexer chose (SGLang 0.5.23,
+    arg_groups/model_hook.py, _validate_dsa_tbo_index_sharing: three keys that say so)."""
+    pattern, kinds = config.value("index_topk_pattern"), config.array("indexer_types") or ()
+    return config.count("index_topk_freq") > 1 or "S" in (pattern or ()) or "shared" in kinds
+
+
 def attention_parts(config: Config, kind: str, index: int) -> Parts:
     if is_mla(config):
         return latent_parts(config, index)

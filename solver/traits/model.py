@@ -6,12 +6,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from solver.errors import RequestError
-from solver.traits.attention import attention_shape, head_dim, heads, is_mla, kv_heads, linear_kind, linear_shape
+from solver.traits.attention import (
+    attention_shape,
+    head_dim,
+    heads,
+    is_mla,
+    kv_heads,
+    linear_kind,
+    linear_shape,
+    shares_index,
+)
 from solver.traits.config import Config, config_classes, read_config
 from solver.traits.folder import open_folder
+from solver.traits.formats import formats
 from solver.traits.layers import (
     PER_TOKEN,
     Layer,
@@ -24,17 +32,13 @@ from solver.traits.layers import (
     shared_width,
 )
 from solver.traits.misfit import BROKEN, misfit
-from solver.traits.quantization import ATTENTION, Quantization, quantization_of
+from solver.traits.quantization import Quantization, quantization_of
 from solver.traits.stored import stored_traits
 from solver.traits.tensors import read_tensors
 from solver.traits.weights import vision_tower, weigh
 
 Values = dict[str, Any]
 CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
-FP4 = frozenset({"nvfp4", "mxfp4"})
-WEIGHED = dict.fromkeys(("attn_in", "replicated_in", "attn_out"), "attention")
-WEIGHED |= {part: part for part in ("indexer", "mlp", "shared", "experts")}
-"""Part of a layer that quantisation can change -> its name in `part_formats`."""
 
 
 def read_checkpoint(directory: Path) -> Values:
@@ -140,6 +144,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
         "index_topk": config.integer("index_topk"),
+        "index_shared": shares_index(config),
         "intermediate": config.size("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
         "vocab": config.needed("vocab_size"),
         "max_context": context(config),
@@ -229,53 +234,6 @@ def recurrent(config: Config, layers: list[Layer]) -> Values:
         "ssm_state_elems": v_heads * v_dim * k_dim,
         "conv_state_elems": max(kernel - 1, 0) * (v_heads * v_dim + 2 * k_heads * k_dim),
     }
-
-
-def formats(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
-    used = {(part, quantization.format(i, part)) for i, layer in enumerate(layers) for part in layer.parts}
-    matter = {form for part, form in used if part not in ("norm", "router", "state")}
-    packed = matter - {"bf16", "fp16", "fp32"}
-    values: Values = {
-        "quant_method": quantization.method,
-        "quant_method_written": quantization.written_method,
-        "quant_algo": quantization.algo,
-        "quant_format": next(iter(packed)) if len(packed) == 1 else "mixed" if packed else next(iter(matter)),
-        "scale_format": quantization.scale_format,
-        "quant_block": quantization.block,
-        "quant_group_size": quantization.group_size,
-        **{f"quant_{name}": value for name, value in msgspec.structs.asdict(quantization.packing).items()},
-        "part_formats": part_formats(layers, quantization),
-        "kv_cache_quant": quantization.kv_cache,
-        "kv_scales_calibrated": quantization.kv_cache is not None,
-        "mtp_dtype": None,
-        "mtp_in_checkpoint": None,
-    }
-    if mtp_count(config):
-        values["mtp_dtype"] = long_name(quantization.mtp or quantization.default)
-    if quantization.lists_known:
-        dense = {form for part, form in used if part != "experts"} | {quantization.head}
-        values["dense_fp4_layers"] = bool(dense & FP4)
-        values["attention_quantized"] = any(form in packed for part, form in used if part in ATTENTION)
-    else:
-        del values["mtp_dtype"], values["part_formats"]
-    return values
-
-
-def part_formats(layers: list[Layer], quantization: Quantization) -> dict[str, str]:
-    """Part of the model -> format of its weights; the commonest first where layers differ (`nvfp4, bf16`)."""
-    counted: dict[str, dict[str, int]] = {}
-    for index, layer in enumerate(layers):
-        for part in layer.parts:
-            if part in WEIGHED:
-                kinds = counted.setdefault(WEIGHED[part], {})
-                form = quantization.format(index, part)
-                kinds[form] = kinds.get(form, 0) + 1
-    said = {part: ", ".join(sorted(kinds, key=lambda form: (-kinds[form], form))) for part, kinds in counted.items()}
-    return said | {"head": quantization.head}
-
-
-def long_name(form: str) -> str:
-    return {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(form, form)
 
 
 def sizes(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
