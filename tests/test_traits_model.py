@@ -219,6 +219,12 @@ def test_sizes_that_a_class_writes_for_each_layer_are_read_by_the_largest(tmp_pa
     assert {name: traits[name] for name in wanted} == wanted
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_an_unquantised_checkpoint_loads_in_16_bits(tmp_path: Path, dtype: str) -> None:
+    half = read_checkpoint(checkpoint(tmp_path, DENSE))["weight_gib"]
+    assert read_checkpoint(checkpoint(tmp_path, DENSE | {"torch_dtype": dtype}))["weight_gib"] == half
+
+
 def test_experts_stand_between_the_first_and_the_last_layer_that_ernie_names(tmp_path: Path) -> None:
     ernie = {"moe_num_experts": 64, "moe_k": 6, "moe_layer_start_index": 2, "moe_layer_end_index": 29}
     traits = read_checkpoint(checkpoint(tmp_path, DENSE | ernie))

@@ -20,8 +20,9 @@ from solver.traits.method import (
     written_method,
 )
 
-#: Bits a weight with its scales: NVFP4 has an FP8 scale per 16, MXFP4 and MXFP8 one byte per 32.
-BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "mxfp8": 8.25}
+#: Bits a weight with its scales, as loaded: NVFP4 has an FP8 scale per 16, MXFP4 and MXFP8 one byte per 32, and float32
+#: is cast to 16 bits (SGLang 0.5.9 and 0.5.23, configs/model_config.py, _get_and_verify_dtype).
+BITS = {"fp32": 16.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "mxfp8": 8.25}
 ALGORITHMS = {
     "NVFP4": "nvfp4",
     "W4A16_NVFP4": "nvfp4",
