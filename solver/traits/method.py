@@ -37,11 +37,12 @@ def written_method(config: Config) -> str | None:
 
 
 def seen(config: Config) -> bool:
-    """Whether the engine's model configuration has the entry: it looks at the top, and some classes copy it there from
-    the language part (SGLang 0.5.9, configs/kimi_k25.py; 0.5.23, configs/kimi_k3.py and glm5_next.py)."""
-    if config.text is config.top or config.top.get("model_type") in config_classes()["lifts_quantization"]:
+    """Whether the engine's model configuration has the entry: it looks at the top, to which it copies what the language
+    part has, unless it then reads the file again by a class of its own (SGLang 0.5.9, utils/hf_transformers_utils.py,
+    get_config; 0.5.23, utils/hf_transformers/config.py, HfModelConfigParser.parse)."""
+    if config.text is config.top or config.quantization is not config.text.get("quantization_config"):
         return True
-    return config.quantization is not config.text.get("quantization_config")
+    return config.top.get("model_type") not in config_classes()["hides_text_quantization"]
 
 
 def method_of(config: Config, written: Json) -> str | None:
