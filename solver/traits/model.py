@@ -107,6 +107,7 @@ def identity(config: Config) -> Values:
         "multimodal": config.text is not config.top or "vision_config" in config.top or "audio_config" in config.top,
         **vision_tower(config),
         "encoder_decoder": config.flag("is_encoder_decoder"),
+        "own_code": "AutoConfig" in config.table("auto_map"),
         "dtype": config.string("dtype", "torch_dtype"),
         "tie_embeddings": config.flag("tie_word_embeddings"),
     }
