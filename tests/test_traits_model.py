@@ -173,6 +173,64 @@ def test_groups_that_name_modules_give_parts_their_own_format(tmp_path: Path) ->
     assert (parts["experts"], parts["attention"], parts["shared"]) == ("int4", "fp8", "fp8")
 
 
+@pytest.mark.parametrize(
+    ("entry", "seen"),
+    [
+        ({"bits": 4, "group_size": 64}, ("unnamed", None)),
+        ({}, ("unnamed", None)),
+        ({"quant_method": "FP8"}, ("fp8", "FP8")),
+        ({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, ("modelopt", "modelopt")),
+        ({"quant_algo": "FP8"}, ("modelopt_fp8", None)),
+        (None, (None, None)),
+    ],
+)
+def test_the_method_is_what_the_engine_makes_of_the_entry(tmp_path: Path, entry: Any, seen: tuple[Any, Any]) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | {"quantization_config": entry}))
+    assert (traits["quant_method"], traits["quant_method_written"]) == seen
+
+
+@pytest.mark.parametrize(("model_type", "method"), [("qwen3_5_moe", None), ("kimi_k25", "fp8")])
+def test_an_entry_in_the_language_part_counts_where_the_class_lifts_it(
+    tmp_path: Path, model_type: str, method: str | None
+) -> None:
+    text = HYBRID["text_config"] | {"quantization_config": {"quant_method": "fp8"}}
+    traits = read_checkpoint(checkpoint(tmp_path, HYBRID | {"model_type": model_type, "text_config": text}))
+    assert (traits["quant_method"], traits["quant_format"]) == (method, "fp8")
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"bits": 4, "sym": True, "desc_act": False}, (4, True, False, None, None)),
+        ({"bits": 3, "sym": "yes", "is_marlin_format": True}, (3, None, None, None, "marlin")),
+        ({"w_bit": 4, "zero_point": True, "checkpoint_format": "gptq_v2"}, (None, None, None, True, "gptq_v2")),
+    ],
+)
+def test_what_kernels_are_chosen_by_is_kept_as_written(tmp_path: Path, entry: Any, expected: tuple[Any, ...]) -> None:
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | {"quantization_config": {"quant_method": "gptq"} | entry}))
+    names = ("quant_bits", "quant_symmetric", "quant_act_order", "quant_zero_point", "quant_layout")
+    assert tuple(traits[name] for name in names) == expected
+
+
+def test_sizes_that_a_class_writes_for_each_layer_are_read_by_the_largest(tmp_path: Path) -> None:
+    per_layer = {"num_experts": 16, "moe_topk": [4] * 32, "moe_intermediate_size": [512] * 31 + [768]}
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | per_layer | {"num_shared_expert": [1] * 32}))
+    wanted = {"experts": 16, "experts_per_token": 4, "moe_intermediate": 768, "shared_experts": 1}
+    assert {name: traits[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_an_unquantised_checkpoint_loads_in_16_bits(tmp_path: Path, dtype: str) -> None:
+    half = read_checkpoint(checkpoint(tmp_path, DENSE))["weight_gib"]
+    assert read_checkpoint(checkpoint(tmp_path, DENSE | {"torch_dtype": dtype}))["weight_gib"] == half
+
+
+def test_experts_stand_between_the_first_and_the_last_layer_that_ernie_names(tmp_path: Path) -> None:
+    ernie = {"moe_num_experts": 64, "moe_k": 6, "moe_layer_start_index": 2, "moe_layer_end_index": 29}
+    traits = read_checkpoint(checkpoint(tmp_path, DENSE | ernie))
+    assert (traits["first_dense_layers"], traits["moe_layers"], traits["experts_per_token"]) == (2, 28, 6)
+
+
 MAMBA = {"mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "mamba_d_conv": 4}
 
 
@@ -184,6 +242,13 @@ MAMBA = {"mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n
         ({"layer_group_size": 8}, "lightning", (28, 4), 32 * 128 * 128, 0),
         ({"layer_group_size": 4, "short_conv_kernel_size": 4}, "kda", (24, 8), 32 * 128 * 128, 3 * 3 * 32 * 128),
         ({"layer_types": ["conv", "full_attention"] * 16, "conv_L_cache": 3}, "conv", (16, 16), 0, 2 * 4096),
+        ({"model_type": "mamba", "state_size": 16, "conv_kernel": 4}, "mamba1", (32, 0), 14336 * 16, 3 * 14336),
+        (
+            {"model_type": "mamba2", "num_heads": 128, "head_dim": 64, "state_size": 128, "n_groups": 8}
+            | {"conv_kernel": 4},
+            "mamba2", (32, 0), 128 * 64 * 128, 3 * (128 * 64 + 2 * 8 * 128),
+        ),
+        ({"model_type": "granitemoehybrid"} | MAMBA, "mamba2", (32, 0), 48 * 64 * 128, 3 * (48 * 64 + 256)),
         (
             {"layer_types": ["linear_attention", "full_attention"] * 16, "linear_num_heads": 64, "linear_head_dim": 128}
             | {"linear_conv_kernel_dim": 4},
@@ -239,6 +304,12 @@ def test_the_catalogue_names_a_model_by_id_hub_id_and_path(store: Store, name: s
     assert find_model(store.index, None, name, [])[1]["id"] == "qwen3.5-397b-a17b-nvfp4"
 
 
+def test_a_model_that_nobody_described_says_so(store: Store, tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, DENSE)
+    described = [find_model(store.index, None, name, [])[1]["described"] for name in (str(folder), "qwen3-8b", "a/b")]
+    assert described == [True, True, False]
+
+
 def test_an_unknown_model_gets_near_names(store: Store) -> None:
     with pytest.raises(RequestError, match=r"near are .*qwen3\.5-397b-a17b"):
         find_model(store.index, "Qwen/Qwen3.5-397B-A17", None, [])
@@ -277,7 +348,7 @@ def test_another_format_of_a_known_model_has_its_shape_and_no_format(store: Stor
     ],
 )
 def test_a_name_that_is_no_known_model_and_format_words_says_nothing(store: Store, name: str) -> None:
-    assert find_model(store.index, None, name, []) == (name, {"mtp_in_checkpoint": None})
+    assert find_model(store.index, None, name, []) == (name, {"mtp_in_checkpoint": None, "described": False})
 
 
 def test_a_trait_in_which_the_formats_of_a_model_differ_stays_unknown(store: Store) -> None:
@@ -327,7 +398,13 @@ def test_a_directory_that_is_named_like_an_entry_gets_its_family(store: Store, t
         ({"model_type": "olmo3", "architectures": ["Olmo3ForCausalLM"]}, {"architecture": "Olmo2ForCausalLM"}),
         (
             {"model_type": "llama", "vision_config": {"num_hidden_layers": 27, "hidden_size": 1152}},
-            {"vision_layers": 27, "vision_hidden": 1152},
+            {"vision_layers": 27, "vision_hidden": 1152, "vision_part": True},
+        ),
+        ({"model_type": "llama", "audio_config": {}}, {"multimodal": True, "vision_part": False}),
+        (
+            {"model_type": "longcat_flash", "num_layers": 28, "ffn_hidden_size": 12288, "expert_ffn_hidden_size": 2048,
+             "n_routed_experts": 512, "moe_topk": 12},
+            {"layers": 28, "intermediate": 12288, "moe_intermediate": 2048},
         ),
     ],
 )  # fmt: skip

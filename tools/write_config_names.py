@@ -26,10 +26,15 @@ INSIDE = {
         "num_local_experts": "ffn_config.moe_num_experts",
         "num_experts_per_tok": "ffn_config.moe_top_k",
     },
+    "longcat_flash": {
+        "num_hidden_layers": "num_layers",
+        "intermediate_size": "ffn_hidden_size",
+        "moe_intermediate_size": "expert_ffn_hidden_size",
+    },
     "opt": {"intermediate_size": "ffn_dim"},
 }
-"""Names that a class's code keeps beside its `attribute_map` (SGLang 0.5.23, configs/chatglm.py, models/dbrx.py and
-models/opt.py)."""
+"""Names that a class's code keeps beside its `attribute_map` (SGLang 0.5.23, configs/chatglm.py, models/dbrx.py,
+configs/longcat_flash.py and models/opt.py)."""
 
 
 def main() -> None:

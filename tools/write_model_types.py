@@ -24,7 +24,8 @@ from write_architectures import FIRST_WITH_RULES, later
 
 CONFIGS = "sglang/srt/configs/model_config.py"
 NEW = "Model types that the Transformers of a release cannot read, each with the first that can"
-READABLE = "Model types that a release reads without the checkpoint's own code; what stands in none needs that code"
+REMOTE = "Model types of the catalogue that neither a release nor a later one reads: the checkpoint's own code has to"
+ANY = "Model types that some release reads; of any other, the checkpoint's own code has to make sense"
 
 
 def mapped(transformers: Path) -> set[str]:
@@ -50,37 +51,39 @@ def _keys(node: ast.AST) -> Iterator[str]:
 
 
 def own(release: Path) -> set[str]:
-    """The types of a release's registered configuration classes, and those that its reader names."""
-    trees = [ast.parse(path.read_text(encoding="utf-8-sig")) for path in readers(release)]
-    strings = {n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant)}
-    return registered(release) | {text for text in strings if isinstance(text, str)}
-
-
-def readers(release: Path) -> Iterator[Path]:
-    """The modules that read configurations."""
-    utils = release / "sglang" / "srt" / "utils"
-    yield from (*utils.glob("hf_transformers_utils.py"), *(utils / "hf_transformers").glob("c*.py"))
-
-
-def registered(release: Path) -> set[str]:
-    """The types of a release's own configuration classes that are registered: by the reader, which names the class or a
-    list with it, or by the module that has them."""
-    named = {word for path in readers(release) for word in re.findall(r"\w+", path.read_text(encoding="utf-8-sig"))}
-    found: set[str] = set()
-    for path in (release / "sglang" / "srt" / "configs").glob("*.py"):
-        text = path.read_text(encoding="utf-8-sig")
-        tree = ast.parse(text)
-        lists = [n for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and _target(n) in named]
-        taken = named | {n.id for part in lists for n in ast.walk(part) if isinstance(n, ast.Name)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and (node.name in taken or "AutoConfig.register(" in text):
-                found |= {str(v.value) for n in node.body if (v := _model_type(n))}
+    """The types of a release's own configuration classes, and those that its reader names."""
+    texts = [p.read_text(encoding="utf-8-sig") for p in (release / "sglang/srt/configs").glob("*.py")]
+    found = {m for text in texts for m in re.findall(r'^    model_type(?:: str)? = "([\w-]+)"', text, re.MULTILINE)}
+    for text in readers(release):
+        found |= {
+            n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        }
     return found
 
 
-def _model_type(node: ast.stmt) -> ast.Constant | None:
-    assigns = isinstance(node, ast.Assign | ast.AnnAssign) and _target(node) == "model_type"
-    return node.value if assigns and isinstance(node.value, ast.Constant) else None  # type: ignore[attr-defined]
+def registered(release: Path) -> set[str]:
+    """The types of those own classes that the reader, or their own module, puts into a registry."""
+    names = "\n".join(readers(release))
+    found = set()
+    for path in (release / "sglang/srt/configs").glob("*.py"):
+        text = path.read_text(encoding="utf-8-sig")
+        for node in (n for n in ast.parse(text).body if isinstance(n, ast.ClassDef)):
+            if "CONFIG_MAPPING" in text or re.search(rf"\b{node.name}\b", names):
+                values = [item.value for item in node.body if _names_type(item)]
+                found |= {str(v.value) for v in values if isinstance(v, ast.Constant)}
+    return found
+
+
+def _names_type(item: Any) -> bool:
+    target = item.targets[0] if isinstance(item, ast.Assign) else getattr(item, "target", None)
+    return isinstance(target, ast.Name) and target.id == "model_type"
+
+
+def readers(release: Path) -> list[str]:
+    """The sources that read configurations."""
+    utils = release / "sglang/srt/utils"
+    paths = (*utils.glob("hf_transformers_utils.py"), *(utils / "hf_transformers").glob("c*.py"))
+    return [path.read_text(encoding="utf-8-sig") for path in paths]
 
 
 def pinned(release: Path) -> str:
@@ -96,10 +99,14 @@ def main() -> None:
     catalogued = {t for path in Path("knowledge/models").glob("*.yaml") if (t := _type(path))}
     types = catalogued.union(*every.values())
     known = {v: every[v] | (own(p) & types) for v, p in folders.items()}
-    readable = sorted(set().union(*known.values(), *(registered(p) for p in folders.values())))
+    read = set().union(
+        *every.values(), *map(registered, folders.values()), *((own(p) & catalogued) for p in folders.values())
+    )
+    own_code = {v: sorted(t for t in catalogued if not any(t in k for w, k in known.items() if w >= v)) for v in known}
     tables = [
         table("new_model_types", NEW, {v: later(known, v) for v in known}, folders),
-        table("readable_model_types", READABLE, dict.fromkeys(known, readable), folders),
+        table("remote_model_types", REMOTE, own_code, folders),
+        table("model_types", ANY, dict.fromkeys(known, sorted(read)), folders),
     ]
     print("# Generated by tools/write_model_types.py from wheel metadata and the pinned Transformers.")
     print(yaml.safe_dump(tables, sort_keys=False, width=120), end="")

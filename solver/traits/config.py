@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -44,15 +44,22 @@ class Config(msgspec.Struct, frozen=True):
     def integer(self, *keys: str) -> int | None:
         """A whole number; a list that has the same one for each layer stands for it (HunYuan's experts)."""
         found = self.value(*keys)
-        if isinstance(found, list) and found and all(type(n) is int and n == found[0] for n in found):
+        if isinstance(found, list) and found and all(_whole(n) and n == found[0] for n in found):
             found = found[0]
-        if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
-            raise self.wrong_type(keys[0], "a whole number", found)
-        return found
+        if found is None or _whole(found):
+            return found
+        raise self.wrong_type(self._written(keys), "a whole number", found)
 
     def count(self, *keys: str) -> int:
         """Like `integer`, with 0 for what is absent."""
         return self.integer(*keys) or 0
+
+    def size(self, *keys: str) -> int | None:
+        """Like `integer`, for what some classes write once for each layer or group of experts: then the largest."""
+        found = self.value(*keys)
+        if isinstance(found, list) and found and all(map(_whole, found)):
+            return int(max(found))
+        return self.integer(*keys)
 
     def needed(self, *keys: str) -> int:
         found = self.integer(*keys)
@@ -66,7 +73,7 @@ class Config(msgspec.Struct, frozen=True):
     def string(self, *keys: str) -> str | None:
         found = self.value(*keys)
         if found is not None and not isinstance(found, str):
-            raise self.wrong_type(keys[0], "a text", found)
+            raise self.wrong_type(self._written(keys), "a text", found)
         return found
 
     def flag(self, *keys: str) -> bool:
@@ -75,17 +82,26 @@ class Config(msgspec.Struct, frozen=True):
     def array(self, *keys: str) -> list[Any] | None:
         found = self.value(*keys)
         if found is not None and not isinstance(found, list):
-            raise self.wrong_type(keys[0], "a list", found)
+            raise self.wrong_type(self._written(keys), "a list", found)
         return found
 
     def table(self, *keys: str) -> Json:
         found = self.value(*keys)
         if found is not None and not isinstance(found, dict):
-            raise self.wrong_type(keys[0], "an object", found)
+            raise self.wrong_type(self._written(keys), "an object", found)
         return found or {}
+
+    def _written(self, keys: tuple[str, ...]) -> str:
+        """The one of `keys` that `value` took."""
+        places = (self.text, self.top, self.defaults)
+        return next(key for place in places for key in keys if place.get(key) is not None)
 
     def wrong_type(self, key: str, expected: str, found: Any) -> RequestError:
         return RequestError(f"{self.path / 'config.json'}: {key} must be {expected}, not {found!r:.60}")
+
+
+def _whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def read_config(folder: Folder) -> Config:
@@ -153,7 +169,7 @@ def quantization_part(directory: Path, top: Json, text: Json) -> Json | None:
             found = place.get(key)
             if found is not None and not isinstance(found, dict):
                 raise RequestError(f"{directory / 'config.json'}: {key} must be an object, not {found!r:.60}")
-            if found:
+            if found is not None:
                 return found
     return None
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from solver.traits.hardware import Machine
 
 THIS_MACHINE = "auto"
-NOTHING_READ = {"mtp_in_checkpoint": None}
+NOTHING_READ = {"mtp_in_checkpoint": None, "described": False}
 """What is known of a model that is neither here nor in the catalogue: none of its files was read."""
 
 
@@ -39,7 +39,7 @@ def find_model(index: Index, wanted: str | None, path: Any, notes: list[Assumed]
     if variant is not None:
         family, shape = variant
         notes.append(Assumed("model", name, f"shape of {family}; the format of {name} is not known"))
-        return name, {**NOTHING_READ, **shape, "id": own_name(name), "family": family}
+        return name, {**NOTHING_READ, **shape, "id": own_name(name), "family": family, "described": True}
     if wanted is not None:
         from difflib import get_close_matches
 
@@ -55,7 +55,7 @@ def read_directory(index: Index, name: str) -> dict[str, Any]:
 
     from solver.traits.model import read_checkpoint
 
-    read = read_checkpoint(Path(name))
+    read = {**read_checkpoint(Path(name)), "described": True}
     entry = entry_behind(index, name, read)
     return read if entry is None else with_entry(entry, read)
 
@@ -72,7 +72,8 @@ def entry_behind(index: Index, name: str, read: dict[str, Any]) -> Traits | None
 def with_entry(entry: Traits, read: dict[str, Any]) -> dict[str, Any]:
     """What was read, and behind it what the catalogue says."""
     hub_id = entry.hub_ids[0] if entry.hub_ids else None
-    return {**entry.traits, **read, "id": entry.id, "family": entry.family, "hub_id": read.get("hub_id", hub_id)}
+    known = {"id": entry.id, "family": entry.family, "hub_id": read.get("hub_id", hub_id), "described": True}
+    return {**entry.traits, **read, **known}
 
 
 def _named_in_path(index: Index, name: str) -> Traits | None:

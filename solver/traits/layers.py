@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from solver.traits.attention import Parts, attention_parts, linear_parts
+from solver.traits.attention import Parts, attention_parts, is_pure_ssm, linear_parts
 from solver.traits.config import Config
 
 NEMOTRON_BLOCKS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
@@ -60,7 +60,7 @@ def mtp_count(config: Config) -> int:
 
 def experts(config: Config) -> int:
     """Routed experts a layer; 0 for a dense model (Gemma 4 writes null with `enable_moe_block` false)."""
-    return config.count("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
+    return config.size("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts") or 0
 
 
 def kinds(config: Config) -> list[tuple[str, str]]:
@@ -75,6 +75,8 @@ def kinds(config: Config) -> list[tuple[str, str]]:
     count = config.needed("num_hidden_layers", "n_layer", "n_layers")
     if not 0 < count <= LAYERS_AT_MOST:
         raise config.wrong_type("num_hidden_layers", f"from 1 to {LAYERS_AT_MOST}", count)
+    if is_pure_ssm(config):
+        return [("linear", "none")] * count
     return list(zip(attention_kinds(config, count), feed_kinds(config, count), strict=True))
 
 
@@ -113,6 +115,8 @@ def attention_kinds(config: Config, count: int) -> list[str]:
         return ["linear" if mark == 1 else "full" for mark in marks[:count]]
     if config.top.get("model_type") == "falcon_h1":
         return ["parallel"] * count
+    if config.top.get("model_type") == "granitemoehybrid":  # what the class makes of no list
+        return ["linear"] * count
     types = config.array("attn_type_list")
     if types:
         return ["full" if mark == 1 else "linear" for mark in types[:count]]
@@ -139,17 +143,19 @@ def feed_kinds(config: Config, count: int) -> list[str]:
 
 
 def moe_marks(config: Config, count: int) -> list[bool]:
-    """Which layers are mixtures of experts: four ways in which configs say it."""
+    """Which layers are mixtures of experts: five ways in which configs say it."""
     named = config.array("mlp_layer_types")
     if named:
-        return [name == "sparse" for name in named[:count]]
+        return [name != "dense" for name in named[:count]]  # sparse, moe, hash_moe
     frequency = config.value("moe_layer_freq")
     if isinstance(frequency, list):
         return [bool(mark) for mark in frequency[:count]]
     dense = {int(index) for index in config.array("mlp_only_layers") or ()}
-    first = config.count("first_k_dense_replace", "moe_layer_start_index")
+    first = config.size("first_k_dense_replace", "moe_layer_start_index") or 0
+    last = config.size("moe_layer_end_index")
+    last = count if last is None or last < 0 else last
     step = config.integer("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval") or 1
-    return [index >= first and index not in dense and (index + 1) % step == 0 for index in range(count)]
+    return [first <= index <= last and index not in dense and (index + 1) % step == 0 for index in range(count)]
 
 
 def build(config: Config, attention: str, feed: str, index: int) -> Layer:
@@ -176,12 +182,12 @@ def dense_width(config: Config, index: int) -> int:
     if blocks:  # rounded up to 256, as in the model's own code
         wanted = int(2 * blocks[index]["ffn"]["ffn_mult"] * config.needed("hidden_size") / 3)
         return -(-wanted // 256) * 256
-    width = config.count("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
+    width = config.size("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
     return width or 4 * config.needed("hidden_size")  # GPT-2's own rule, for classes without the key
 
 
 def expert_width(config: Config) -> int:
-    return config.count("moe_intermediate_size", "intermediate_size")
+    return config.size("moe_intermediate_size", "intermediate_size") or 0
 
 
 def shared_width(config: Config) -> int:
@@ -193,7 +199,7 @@ def shared_width(config: Config) -> int:
 
 
 def shared_count(config: Config) -> int:
-    return config.count("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
+    return config.size("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert") or 0
 
 
 def expert_parts(config: Config) -> Parts:

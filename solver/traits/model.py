@@ -7,9 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from solver.errors import RequestError
-from solver.traits.attention import attention_shape, head_dim, is_mla, kv_heads, linear_kind, linear_shape
+from solver.traits.attention import (
+    attention_shape,
+    head_dim,
+    heads,
+    is_mla,
+    kv_heads,
+    linear_kind,
+    linear_shape,
+    shares_index,
+)
 from solver.traits.config import Config, config_classes, read_config
 from solver.traits.folder import open_folder
+from solver.traits.formats import formats
 from solver.traits.layers import (
     PER_TOKEN,
     Layer,
@@ -22,17 +32,13 @@ from solver.traits.layers import (
     shared_width,
 )
 from solver.traits.misfit import BROKEN, misfit
-from solver.traits.quantization import ATTENTION, Quantization, quantization_of
+from solver.traits.quantization import Quantization, quantization_of
 from solver.traits.stored import stored_traits
 from solver.traits.tensors import read_tensors
 from solver.traits.weights import vision_tower, weigh
 
 Values = dict[str, Any]
 CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
-FP4 = frozenset({"nvfp4", "mxfp4"})
-WEIGHED = dict.fromkeys(("attn_in", "replicated_in", "attn_out"), "attention")
-WEIGHED |= {part: part for part in ("indexer", "mlp", "shared", "experts")}
-"""Part of a layer that quantisation can change -> its name in `part_formats`."""
 
 
 def read_checkpoint(directory: Path) -> Values:
@@ -101,6 +107,7 @@ def identity(config: Config) -> Values:
         "multimodal": config.text is not config.top or "vision_config" in config.top or "audio_config" in config.top,
         **vision_tower(config),
         "encoder_decoder": config.flag("is_encoder_decoder"),
+        "own_code": "AutoConfig" in config.table("auto_map"),
         "dtype": config.string("dtype", "torch_dtype"),
         "tie_embeddings": config.flag("tie_word_embeddings"),
     }
@@ -119,7 +126,7 @@ def shape(config: Config, layers: list[Layer]) -> Values:
     return {
         "layers": len(layers),
         "hidden": config.needed("hidden_size"),
-        "heads": config.needed("num_attention_heads"),
+        "heads": heads(config),
         "kv_heads": kv_heads(config),
         "head_dim": head_dim(config),
         "v_head_dim": full[2] or head_dim(config),
@@ -139,7 +146,8 @@ def shape(config: Config, layers: list[Layer]) -> Values:
         **compressed(config, len(layers)),
         "index_head_dim": config.integer("index_head_dim"),
         "index_topk": config.integer("index_topk"),
-        "intermediate": config.integer("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
+        "index_shared": shares_index(config),
+        "intermediate": config.size("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"),
         "vocab": config.needed("vocab_size"),
         "max_context": context(config),
         "mtp_layers": mtp_count(config),
@@ -187,7 +195,7 @@ def mixture(config: Config, layers: list[Layer]) -> Values:
         names = ("experts", "experts_per_token", "shared_experts", "shared_intermediate", "moe_intermediate")
         return dict.fromkeys(names) | {"first_dense_layers": len(layers), "moe_layers": 0}
     shared = shared_width(config)
-    per_token = config.integer(*PER_TOKEN)
+    per_token = config.size(*PER_TOKEN)
     return {
         "experts": count,
         "experts_per_token": per_token,
@@ -228,52 +236,6 @@ def recurrent(config: Config, layers: list[Layer]) -> Values:
         "ssm_state_elems": v_heads * v_dim * k_dim,
         "conv_state_elems": max(kernel - 1, 0) * (v_heads * v_dim + 2 * k_heads * k_dim),
     }
-
-
-def formats(config: Config, layers: list[Layer], quantization: Quantization) -> Values:
-    used = {(part, quantization.format(i, part)) for i, layer in enumerate(layers) for part in layer.parts}
-    matter = {form for part, form in used if part not in ("norm", "router", "state")}
-    packed = matter - {"bf16", "fp16", "fp32"}
-    values: Values = {
-        "quant_method": quantization.method,
-        "quant_method_written": quantization.written_method,
-        "quant_algo": quantization.algo,
-        "quant_format": next(iter(packed)) if len(packed) == 1 else "mixed" if packed else next(iter(matter)),
-        "scale_format": quantization.scale_format,
-        "quant_block": quantization.block,
-        "quant_group_size": quantization.group_size,
-        "part_formats": part_formats(layers, quantization),
-        "kv_cache_quant": quantization.kv_cache,
-        "kv_scales_calibrated": quantization.kv_cache is not None,
-        "mtp_dtype": None,
-        "mtp_in_checkpoint": None,
-    }
-    if mtp_count(config):
-        values["mtp_dtype"] = long_name(quantization.mtp or quantization.default)
-    if quantization.lists_known:
-        dense = {form for part, form in used if part != "experts"} | {quantization.head}
-        values["dense_fp4_layers"] = bool(dense & FP4)
-        values["attention_quantized"] = any(form in packed for part, form in used if part in ATTENTION)
-    else:
-        del values["mtp_dtype"], values["part_formats"]
-    return values
-
-
-def part_formats(layers: list[Layer], quantization: Quantization) -> dict[str, str]:
-    """Part of the model -> format of its weights; the commonest first where layers differ (`nvfp4, bf16`)."""
-    counted: dict[str, dict[str, int]] = {}
-    for index, layer in enumerate(layers):
-        for part in layer.parts:
-            if part in WEIGHED:
-                kinds = counted.setdefault(WEIGHED[part], {})
-                form = quantization.format(index, part)
-                kinds[form] = kinds.get(form, 0) + 1
-    said = {part: ", ".join(sorted(kinds, key=lambda form: (-kinds[form], form))) for part, kinds in counted.items()}
-    return said | {"head": quantization.head}
-
-
-def long_name(form: str) -> str:
-    return {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}.get(form, form)
 
 
 def sizes(config: Config, layers: list[Layer], quantization: Quantization) -> Values:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from solver.traits.config import Config, Json, beside_models
-from solver.traits.quantization import modelopt_section
+from solver.traits.method import modelopt_section
 
 COMPUTED = "computed from shapes and formats"
 HEADERS = "safetensors headers"

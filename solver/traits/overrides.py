@@ -21,7 +21,7 @@ Values = dict[str, Any]
 ROPE = ("rope_scaling", "rope_parameters")
 PLAIN = ("heads", "kv_heads", "head_dim", "vocab", "mtp_layers", "experts_per_token", "sliding_window", "dtype")
 """Traits that are the value of their first key."""
-KEPT = ("id", "hub_id", "family", "tool_parser", "reasoning_parser")
+KEPT = ("id", "hub_id", "family", "tool_parser", "reasoning_parser", "described")
 
 
 def overridden(index: Index, name: str | None, traits: Values, text: Any) -> Values:
@@ -46,7 +46,7 @@ def reread(index: Index, name: str, changes: Json) -> Values:
     top = config.top | {key: value for key, value in changes.items() if key != nested or not isinstance(value, dict)}
     if isinstance(changes.get(nested), dict):
         top[nested] = config.top[nested] | changes[nested]
-    read = {**traits_of(config_of(config.path, top, config.modelopt)), "id": folder.name}
+    read = {**traits_of(config_of(config.path, top, config.modelopt)), "id": folder.name, "described": True}
     if folder.hub_id:
         read["hub_id"] = folder.hub_id
     entry = entry_behind(index, name, read)
@@ -69,7 +69,7 @@ def replaced(traits: Values, changes: Json) -> Values:
             found[trait] = changes[keys[trait][0]]
     named = changes.get("architectures")
     if isinstance(named, list) and named:
-        found["architecture"] = str(named[0])
+        found |= {"architecture": str(named[0]), "described": True}
     if any(key in changes for key in (*CONTEXT, *ROPE)) and traits.get("max_context"):
         top = {"max_position_embeddings": traits["max_context"]} | {
             key: changes[key] for key in (*CONTEXT, *ROPE) if key in changes

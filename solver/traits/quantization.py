@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from solver.traits.config import Config, Json
+from solver.traits.method import (
+    Packing,
+    first,
+    group_size,
+    kv_cache,
+    method_of,
+    modelopt_section,
+    packing_of,
+    scale_format,
+    written_method,
+)
 
-#: Bits a weight with its scales: NVFP4 has an FP8 scale per 16, MXFP4 and MXFP8 one byte per 32.
-BITS = {"fp32": 32.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "mxfp8": 8.25}
+#: Bits a weight with its scales, as loaded: NVFP4 has an FP8 scale per 16, MXFP4 and MXFP8 one byte per 32, and float32
+#: is cast to 16 bits (SGLang 0.5.9 and 0.5.23, configs/model_config.py, _get_and_verify_dtype).
+BITS = {"fp32": 16.0, "bf16": 16.0, "fp16": 16.0, "fp8": 8.0, "int8": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "mxfp8": 8.25}
 ALGORITHMS = {
     "NVFP4": "nvfp4",
     "W4A16_NVFP4": "nvfp4",
@@ -45,6 +56,7 @@ class Quantization(msgspec.Struct, frozen=True):
     block: list[int] | None = None
     group_size: int | None = None
     kv_cache: str | None = None
+    packing: Packing = Packing()
     lists_known: bool = True
 
     def format(self, layer: int | None, part: str) -> str:
@@ -66,7 +78,7 @@ def quantization_of(config: Config, layer_count: int) -> Quantization:
     written = config.quantization or modelopt_section(config.modelopt)
     plain = plain_format(config)
     if not written:
-        return Quantization(default=plain)
+        return Quantization(method=method_of(config, {}), default=plain)
     algo = written.get("quant_algo")
     form = main_format(written)
     excluded = excluded_modules(written)
@@ -80,7 +92,7 @@ def quantization_of(config: Config, layer_count: int) -> Quantization:
     formats |= {key: plain for name in excluded for key in places(name)}
     return Quantization(
         method=method_of(config, written),
-        written_method=config.quantization.get("quant_method") if config.quantization else None,
+        written_method=written_method(config),
         algo=algo,
         default=default,
         formats=formats,
@@ -90,6 +102,7 @@ def quantization_of(config: Config, layer_count: int) -> Quantization:
         block=written.get("weight_block_size"),
         group_size=group_size(written),
         kv_cache=kv_cache(written),
+        packing=packing_of(written),
         lists_known=config.modelopt is None or bool(excluded or formats) or "exclude_modules" in written,
     )
 
@@ -106,44 +119,10 @@ def excluded_modules(written: Json) -> list[str]:
     return [str(name) for name in first(written, *keys) or ()]
 
 
-def first(table: Json, *keys: str) -> Any:
-    return next((table[key] for key in keys if table.get(key) is not None), None)
-
-
 def plain_format(config: Config) -> str:
     """What an unquantised weight is stored in."""
     stored = config.string("dtype", "torch_dtype") or "bfloat16"
     return {"float16": "fp16", "float32": "fp32"}.get(stored.removeprefix("torch."), "bf16")
-
-
-def modelopt_section(found: Json | None) -> Json | None:
-    """hf_quant_config.json nests its content under `quantization`; newer exports write it flat."""
-    if found is None:
-        return None
-    section = found.get("quantization", found)
-    return section if isinstance(section, dict) else None
-
-
-def method_of(config: Config, written: Json) -> str | None:
-    """The quantisation method as the engine derives it, before any flag.
-
-    A method other than `modelopt` is taken as written. Otherwise it follows from `quant_algo` (SGLang 0.5.15 to 0.5.23,
-    ModelConfig._parse_modelopt_quant_config). Older releases differ, and rules then ask `quant_algo` and the release:
-    MIXED_PRECISION is w4afp8 in 0.5.9, and up to 0.5.14 everywhere but in Nemotron-H; 0.5.9 keeps a written `modelopt`.
-    """
-    said: str | None = written.get("quant_method")
-    if config.quantization is not None and said not in (None, "modelopt"):
-        return said
-    algo = str(written.get("quant_algo") or "")
-    if algo == "MIXED_PRECISION":
-        quantized = (written.get("quantized_layers") or {}).values()
-        has_fp4 = any(isinstance(item, dict) and "NVFP4" in str(item.get("quant_algo")).upper() for item in quantized)
-        return "modelopt_mixed" if has_fp4 else "w4afp8"
-    if "FP4" in algo:
-        return "modelopt_fp4"
-    if algo == "MXFP8":
-        return "mxfp8"
-    return "modelopt_fp8" if "FP8" in algo else said
 
 
 def main_format(written: Json) -> str:
@@ -272,27 +251,3 @@ def mtp_format(
         if name.startswith("mtp") or ".mtp" in name or (number.isdigit() and int(number) >= layer_count):
             return plain
     return formats.get((layer_count, "experts")) or formats.get((None, "experts")) or default
-
-
-def scale_format(written: Json, form: str) -> str | None:
-    """`scale_fmt` as written; FP8 checkpoints without one hold float32 scales."""
-    said: str | None = written.get("scale_fmt")
-    return said or ("float32" if form == "fp8" else None)
-
-
-def group_size(written: Json) -> int | None:
-    groups = [group.get("weights") or {} for group in (written.get("config_groups") or {}).values()]
-    listed = [item for item in (written.get("quantized_layers") or {}).values() if isinstance(item, dict)]
-    for place in (written, *groups, *listed[:1]):
-        if isinstance(place.get("group_size"), int):
-            found: int = place["group_size"]
-            return found
-    return None
-
-
-def kv_cache(written: Json) -> str | None:
-    """`fp8` if the checkpoint declares an FP8 KV cache, by modelopt's name or by a scheme."""
-    said = first(written, "kv_cache_quant_algo", "kv_cache_scheme")
-    if isinstance(said, dict):
-        said = {8: "FP8", 4: "NVFP4"}.get(said.get("num_bits", 0)) if said.get("type") == "float" else None
-    return {"FP8": "fp8", "NVFP4": "fp4"}.get(str(said))

@@ -45,7 +45,7 @@ def weigh(config: Config, layers: list[Layer], mtp: list[Layer], quantization: Q
     other = sums["attention"] + sums["replicated"] + sums["rest"] + embedding + vision * plain
     total = sum(sum(layer.parts.values()) for layer in layers) + table * (1 if tied else 2) + vision
     routed = sum(layer.parts.get("experts", 0) for layer in layers)
-    share = config.count(*PER_TOKEN)
+    share = config.size(*PER_TOKEN) or 0
     return Weights(
         experts=gib(sums["experts"]),
         attention=gib(sums["attention"]),
@@ -98,11 +98,13 @@ def vision_tower(config: Config) -> dict[str, Any]:
     """Layers and width of the vision part as the engine asks for them: by `num_hidden_layers` and `hidden_size` alone.
 
     Null where the config has no such key, as in Qwen's classes, which call the layers `depth`; the engine then takes
-    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm).
+    figures of its own (SGLang 0.5.10, server_args.py, adjust_mem_fraction_for_vlm). Where there is no such part, as in
+    audio models and in those that keep it further down (Qwen's omni models), it leaves all as it is.
     """
     vision = config.top.get("vision_config")
     part = vision if isinstance(vision, dict) else {}
     return {
         "vision_layers": part.get("num_hidden_layers") or part.get("vt_num_hidden_layers"),
         "vision_hidden": part.get("hidden_size") or part.get("vt_hidden_size"),
+        "vision_part": isinstance(vision, dict),
     }
