@@ -15,11 +15,15 @@ from solver.findings import spelling
 from solver.goals import Goal, ban_name
 from solver.records import Fact
 from solver.repairs import ASKED, KEPT, MOST_REPAIRS, PIN, Repair, correction, corrections, elsewhere, ranked, repaired
+from solver.screening import names_of
 from solver.solve import Problem, goal_of, problem_of, without
 from solver.symbolic import Choice
 from solver.variables import same
 from solver.ways_out import mended, resized
 from solver.words import fill, holes, say
+
+SIZES = ("memory_gib", "memory_mib", "gpus")
+"""Traits that say how large a machine is."""
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -70,11 +74,18 @@ def _around(
 ) -> list[Repair]:
     """Ways out beside the pins that a conflict suggests: a machine or length that fits, fixes that rules name."""
     ways: list[Repair] = []
-    if any(m.who == "goal" for m in members):
+    rules = {m.rule for m in members if m.rule}
+    if any(m.who == "goal" for m in members) or _of_size(context, rules):
         ways += resized(context, goal, demand)
     if not found:
         ways += mended(context, goal, demand, (m.rule for m in members if m.rule))
     return ways
+
+
+def _of_size(context: Context, rules: set[str]) -> bool:
+    """Whether one of some rules looks at how large the machine is."""
+    compiled = (rule for rule in context.resolver.program.rules if rule.id in rules)
+    return any(("hardware", size) in names_of(rule) for rule in compiled for size in SIZES)
 
 
 def _opened(context: Context, goal: Goal, demand: Demand | None) -> tuple[Choice, ...]:
