@@ -247,7 +247,7 @@ def test_what_nobody_knows_of_a_model_refuses_nothing(store: Store, release: str
     ("model", "hardware", "context", "said", "way"),
     [
         ("qwen3-32b-awq", "2xrtx-4090", 131072, "context length, which is 40960 at most", "--context 40960"),
-        ("qwen3-32b", "1xrtx-4090", 4096, "larger than the memory of the GPUs", "--hardware 8xrtx-4090"),
+        ("qwen3-32b", "1xrtx-4090", 4096, "larger than the memory of the GPUs", "--hardware 4xrtx-4090"),
         ("qwen3-32b", "1xrtx-4090", 65536, "larger than the memory of the GPUs", "--context 40960); use 8 such GPUs"),
         ("qwen3-14b-fp8", "1xrtx-4090", 40960, "memory of 1 x 24 GiB", "--context 5120"),
     ],
