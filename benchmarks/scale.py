@@ -13,6 +13,7 @@ exits 1 when the large knowledge takes more than `--times` as long.
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -159,6 +160,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
+    gc.set_threshold(1_000_000)  # as the command does
     context = build(Store(default_root()), read_argv(["--tp", "8"]), CASE)
     goal = find_goal(context.index.goals, GOAL)
     program, wide = larger(context.resolver.program, goal, options.times)

@@ -71,7 +71,7 @@ class Level(msgspec.Struct, frozen=True):
     slack: float | None = None
     constant: float = 0.0
     claims: bool = False
-    """The amounts are true or false, and all false is likely: tried before the combinations are looked at."""
+    """No amount is below 0 (or false), and none above is likely: tried before the combinations are looked at."""
     figure: str | None = None
     """The name of the figure that the amount is, for words."""
     maximised: bool = False

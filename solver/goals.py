@@ -149,7 +149,8 @@ def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
     amounts = (lazily(counted, value),) if varies else ()
     constant = 0.0 if varies else counted(value)
     figure = figure_of(spec)
-    return Level(spec["title"], (), amounts, spec.get("slack"), constant, figure=figure, maximised=sign < 0)
+    slack, serves = spec.get("slack"), bool(spec.get("serves"))  # what is asked for is served by most answers
+    return Level(spec["title"], (), amounts, slack, constant, claims=serves, figure=figure, maximised=sign < 0)
 
 
 def figure_of(spec: Mapping[str, Any]) -> str:

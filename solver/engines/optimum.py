@@ -10,6 +10,10 @@ from solver.engines.sat import SatEngine
 from solver.facts import key_of
 
 
+FEW = 16
+"""So many true counts are brought down by bounds alone."""
+
+
 def optimise(
     engine: SatEngine, assumptions: Iterable[int] = (), levels: tuple[Level, ...] | None = None
 ) -> tuple[Assignment, tuple[float, ...]] | None:
@@ -97,6 +101,8 @@ def _first_possible(
 
 def _descend(engine: SatEngine, level: Level, held: list[int], best: Assignment) -> tuple[float, Assignment]:
     """The least cost of a counting level: lower the bound below what was found until the solver refuses."""
+    if cost(level, best) > level.constant + FEW:  # a bound takes as many clauses as there are counts, times itself
+        best = _sparse(engine, level, held, best)
     while True:
         found = cost(level, best)
         if found <= level.constant:
@@ -105,6 +111,21 @@ def _descend(engine: SatEngine, level: Level, held: list[int], best: Assignment)
         if better is None:
             return found, best
         best = better
+
+
+def _sparse(engine: SatEngine, level: Level, held: list[int], best: Assignment) -> Assignment:
+    """An assignment in which few of the counts are true: those that cannot all be false together are let go."""
+    off = [-engine.literal(name, True) for name in level.counts]
+    while off:
+        found = engine.solve([*held, *off])
+        if found is not None:
+            return found
+        core = set(engine.core())
+        kept = [literal for literal in off if literal not in core]
+        if len(kept) == len(off):
+            break
+        off = kept
+    return best
 
 
 def _below(value: float) -> float:

@@ -239,8 +239,10 @@ class SatEngine:
 
     def refuted(self, assumptions: Iterable[int]) -> tuple[int, ...]:
         """After a refusal: the assumptions that refute each other (not yet smallest)."""
-        if self.possible(assumptions) is not None:
-            return ()
+        return () if self.possible(assumptions) is not None else self.core()
+
+    def core(self) -> tuple[int, ...]:
+        """The same of the last refusal."""
         return tuple(self._solver.get_core() or ())
 
     def bound(self, level: Level, limit: float) -> int:
