@@ -9,7 +9,6 @@ from solver.constraints import Assignment, Level, allowed, cost
 from solver.engines.sat import SatEngine
 from solver.facts import key_of
 
-
 FEW = 16
 """So many true counts are brought down by bounds alone."""
 
