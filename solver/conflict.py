@@ -74,15 +74,15 @@ def _around(
 ) -> list[Repair]:
     """Ways out beside the pins that a conflict suggests: a machine or length that fits, fixes that rules name."""
     ways: list[Repair] = []
-    rules = {m.rule for m in members if m.rule}
+    rules = tuple(m.rule for m in members if m.rule)
     if any(m.who == "goal" for m in members) or _of_size(context, rules):
         ways += resized(context, goal, demand)
     if not found:
-        ways += mended(context, goal, demand, (m.rule for m in members if m.rule))
+        ways += mended(context, goal, demand, rules)
     return ways
 
 
-def _of_size(context: Context, rules: set[str]) -> bool:
+def _of_size(context: Context, rules: tuple[str, ...]) -> bool:
     """Whether one of some rules looks at how large the machine is."""
     compiled = (rule for rule in context.resolver.program.rules if rule.id in rules)
     return any(("hardware", size) in names_of(rule) for rule in compiled for size in SIZES)
@@ -143,19 +143,6 @@ def _core(engine: SatEngine, goal: Goal) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 # ------------------------------------------------------------------ conflict
-
-
-def minimal(engine: SatEngine, selectors: dict[str, int], fixed: Iterable[int] = ()) -> tuple[str, ...]:
-    """A set of demands that cannot hold together, of which none can be left out, in the order of `selectors`."""
-    fixed = list(fixed)
-    names = {lit: name for name, lit in selectors.items()}
-    core = engine.refuted([*fixed, *selectors.values()])
-    kept = [names[lit] for lit in core if lit in names]
-    for name in list(kept):
-        rest = [n for n in kept if n != name]
-        if engine.solve([*fixed, *(selectors[n] for n in rest)]) is None:
-            kept = rest
-    return tuple(n for n in selectors if n in kept)
 
 
 def smallest(engine: SatEngine, selectors: dict[str, int], fixed: Iterable[int] = ()) -> tuple[str, ...]:

@@ -76,6 +76,8 @@ class Level(msgspec.Struct, frozen=True):
     """The name of the figure that the amount is, for words."""
     maximised: bool = False
     """The amount counts negatively, since large is good."""
+    says: str | None = None
+    """What an answer is told that costs anything here, a template over `cost` and the request."""
     flags: bool = False
     """It counts what is given: flags that change nothing else do not make another answer."""
 

@@ -64,13 +64,6 @@ def prepare(
     )
 
 
-def round_trips_per_token(
-    model: Mapping[str, Any], hardware: Mapping[str, Any], setting: Setting, costs: Costs, accept: Accepted = None
-) -> Estimate:
-    """Sequential inter-GPU transfer steps per generated token."""
-    return round_trips(prepare(model, hardware, costs), setting, accept)
-
-
 def token_latency_us(
     model: Mapping[str, Any], hardware: Mapping[str, Any], setting: Setting, costs: Costs, accept: Accepted = None
 ) -> Estimate:

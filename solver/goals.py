@@ -150,7 +150,13 @@ def _amount(builder: Builder, spec: Mapping[str, Any]) -> Level:
     constant = 0.0 if varies else counted(value)
     figure = figure_of(spec)
     slack, serves = spec.get("slack"), bool(spec.get("serves"))  # what is asked for is served by most answers
-    return Level(spec["title"], (), amounts, slack, constant, claims=serves, figure=figure, maximised=sign < 0)
+    return Level(
+        *(spec["title"], (), amounts, slack, constant),
+        claims=serves,
+        figure=figure,
+        maximised=sign < 0,
+        says=spec.get("says"),
+    )
 
 
 def figure_of(spec: Mapping[str, Any]) -> str:

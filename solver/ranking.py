@@ -58,11 +58,6 @@ def _inputs(level: Level) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*level.counts, *(name for amount in level.amounts for name in amount.inputs))))
 
 
-def layout_of(problem: Problem, values: Assignment) -> dict[str, Any]:
-    """The values in force of the levers that say how the model lies on the GPUs."""
-    return {key: problem_value(problem, values, key) for key in layout_levers(problem)}
-
-
 def layout_levers(problem: Problem) -> list[str]:
     """The levers of the layout, as `flag.x` or `env.X`, that can differ here."""
     names = (lever["name"] for lever in problem.context.resolver.program.levers if lever["group"] in LAYOUT)

@@ -12,7 +12,6 @@ from solver.choices import choices_of, idle_levers, joined, near
 from solver.conditions import Unknown
 from solver.constraints import Assignment, Level, Model
 from solver.context import Assumed, Context, check_context
-from solver.engines.optimum import optimise
 from solver.engines.sat import SatEngine
 from solver.errors import RequestError
 from solver.facts import Facts, env_text
@@ -194,14 +193,6 @@ def without(facts: Facts, keys: Iterable[str]) -> Facts:
         given={k: v for k, v in facts.given.items() if f"flag.{k}" not in gone},
         env={k: v for k, v in facts.env.items() if f"env.{k}" not in gone},
     )
-
-
-def best_of(problem: Problem) -> tuple[Assignment, tuple[float, ...]] | None:
-    """The optimum of a problem, or None when it has no solution."""
-    if problem.model.fixed_violations:
-        return None
-    with SatEngine(problem.model) as engine:
-        return optimise(engine, problem.own(engine))
 
 
 def completed(problem: Problem, assignment: Assignment) -> Facts:

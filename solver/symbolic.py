@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from solver.bound import Frozen, reopened
 from solver.compiled import CompiledRule
 from solver.conditions import Unknown, evaluator
 from solver.constraints import Ban, Lazy, Level, Model
@@ -176,7 +177,7 @@ class Builder:
     def _on_demand(self, run: Any, figures: dict[str, Any]) -> Any:
         """`run` against the values as they stand now, whatever is written later."""
         spaces = {space: dict(values) for space, values in self.state.spaces.items() if space in ("flag", "env", "let")}
-        frozen = _Frozen(self, {**self.state.spaces, **spaces, "estimate": figures})
+        frozen = Frozen(self.state, {**self.state.spaces, **spaces, "estimate": figures})
 
         def compute(values: Mapping[str, Any]) -> Any:
             return settled(run(frozen.bound(values)))
@@ -324,31 +325,3 @@ class Builder:
             fixed_violations=tuple(self.fixed),
             measured=tuple(v.name if type(v) is Var else v for v in measured if type(v) in (Var, Lazy)),
         )
-
-
-def reopened(value: Any, binding: Mapping[str, Any], name: str) -> Any:
-    """A value under a binding as conditions read it: what is in doubt is unknown to them."""
-    if type(value) is Var:
-        value = binding[value.name]
-    elif type(value) is Lazy:
-        value = value.run(binding)
-    return Unknown((name,)) if value is DOUBT else value
-
-
-class _Frozen:
-    """The builder's values at one point, read under a binding of variables."""
-
-    __slots__ = ("builder", "spaces", "values")
-
-    def __init__(self, builder: Builder, spaces: dict[str, dict[str, Any]]) -> None:
-        self.builder, self.spaces = builder, spaces
-        self.values: Mapping[str, Any] = {}
-
-    def bound(self, values: Mapping[str, Any]) -> _Frozen:
-        self.values = values
-        return self
-
-    def get(self, space: str, name: str) -> Any:
-        values = self.spaces.get(space, {})
-        value = values[name] if name in values else self.builder.state.get(space, name)
-        return reopened(value, self.values, f"{space}.{name}")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from solver.acceptance import accepted_tokens, find_family, measured_steps
 from solver.collectives import Line, in_range
 from solver.constants import Costs, LayerCost, read_costs
-from solver.cost import Estimate, Setting, prepare, round_trips, round_trips_per_token, token_latency, token_latency_us
+from solver.cost import Estimate, Setting, prepare, round_trips, token_latency, token_latency_us
 from solver.traffic import Asked, cache_work, expert_share, index_load, read_traffic, touched_share
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,7 +115,7 @@ QWEN3_235B = {
 
 
 def steps(setting: Setting, accept: float | None = None) -> Estimate:
-    return round_trips_per_token(QWEN_NVFP4, PRO6000, setting, COSTS, accept)
+    return round_trips(prepare(QWEN_NVFP4, PRO6000, COSTS), setting, accept)
 
 
 def test_one_gpu_has_no_round_trips() -> None:
@@ -146,8 +146,8 @@ def test_custom_all_reduce_without_nvlink_is_nccl_beyond_two_gpus() -> None:
 
 def test_one_shot_turns_two_shot_with_the_message_size() -> None:
     small, large = (Setting(tp=8, allreduce="custom", concurrency=n) for n in (1, 64))
-    assert round_trips_per_token(QWEN_BF16, H200, small, COSTS).value == 121
-    assert round_trips_per_token(QWEN_BF16, H200, large, COSTS).value == 242
+    assert round_trips(prepare(QWEN_BF16, H200, COSTS), small).value == 121
+    assert round_trips(prepare(QWEN_BF16, H200, COSTS), large).value == 242
 
 
 def test_mscclpp_needs_graphs_and_its_gpu_counts() -> None:

@@ -13,6 +13,8 @@ import pytest
 from solver.answer import solve
 from solver.context import Context, Options, build, check_context
 from solver.engines import csp
+from solver.engines.optimum import optimise
+from solver.engines.sat import SatEngine
 from solver.evidence import Support, differences, split, support_of
 from solver.evidence_lint import HUB, contradictions, evidence_complaints
 from solver.evidence_parts import evidence_parts
@@ -22,7 +24,7 @@ from solver.launch import read_argv, read_command
 from solver.nearness import records_near
 from solver.records import Evidence, Source
 from solver.render.evidence import typed
-from solver.solve import Solution, best_of, problem_of
+from solver.solve import Solution, problem_of
 from solver.store import Store, default_root
 from solver.words import say
 from tests.conftest import SHARED, Run
@@ -325,7 +327,9 @@ def test_safest_stays_as_near_as_it_says(store: Store, request_: tuple[str, str,
 def test_both_engines_stay_equally_near(store: Store, release: str, model: str, hardware: str, args: str) -> None:
     """The optimum over records and choices at once is that of plain enumeration."""
     problem = problem_of(context_of(store, release, model, hardware, args), "safest")
-    enumerated, solved = csp.optimise(problem.model), best_of(problem)
+    enumerated = csp.optimise(problem.model)
+    with SatEngine(problem.model) as engine:
+        solved = optimise(engine)
     assert enumerated is not None
     assert solved is not None
     assert enumerated[1] == solved[1]

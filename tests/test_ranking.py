@@ -18,7 +18,8 @@ from solver.context import Options, build
 from solver.front import front_of
 from solver.goals import figure_of
 from solver.launch import read_argv
-from solver.ranking import best_assignments, layout_of, ordering
+from solver.ranking import best_assignments, layout_levers, ordering
+from solver.reasons import problem_value
 from solver.solve import Problem, Solution, errors_in
 from solver.store import Store
 from solver.variables import same
@@ -80,7 +81,7 @@ def test_the_best_answers_come_in_order_differ_and_pass_over_nothing_better(stor
 def kind_of(made: Problem, values: Assignment) -> Any:
     """What makes an answer another one."""
     matters = [round(cost(level, values), 5) for level in made.model.levels if not level.flags]
-    return repr(layout_of(made, values)), matters
+    return repr([problem_value(made, values, key) for key in layout_levers(made)]), matters
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -10,7 +10,7 @@ from solver.front import Front, Pair
 from solver.handoff.command import argv_of, flag_words, shell_of
 from solver.records import Fact
 from solver.render.data import shown
-from solver.render.solution import METRICS, conflict_lines, heading, idle_lines, waiting_lines
+from solver.render.solution import METRICS, conflict_lines, heading, idle_lines, level_lines
 from solver.render.text import table, wrapped
 from solver.rivals import LevelChange, Moved, Rival
 from solver.solve import Solution
@@ -28,7 +28,7 @@ def questions_text(context: Context, goal: str, solution: Solution, answers: Ans
         *heading(context, goal, solution),
         "",
         "proven optimal",
-        *waiting_lines(context, solution),
+        *level_lines(context, solution),
         *idle_lines(context, solution),
     ]
     return "\n".join([*head, *answer_lines(context, answers)])

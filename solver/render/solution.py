@@ -14,15 +14,13 @@ from solver.handoff.command import argv_of, shell_of
 from solver.render.data import dumps, emit_data, impossible_data, shown, solution_data
 from solver.render.text import conditional_lines, evidence_lines, finding_lines, judged_by, paint, table, wrapped
 from solver.solve import Point, Solution
-from solver.words import figure, listed, say
+from solver.words import figure, fill, listed, say
 
 METRICS = ("token_latency_us", "pcie_roundtrips_per_token", "accepted_tokens", "weights_gib", "kv_tokens", "idle_gpus")
 
 
 STEPS = range(1, 6)
 """Draft steps that are looked for among measured ones."""
-WAITING = "requests that find no room"
-"""The level that says how many requests have to wait."""
 LAYOUT = ("flag.tp_size", "flag.pp_size", "flag.dp_size")
 """What says how many GPUs a launch uses."""
 POINTS = 3
@@ -51,7 +49,7 @@ def solution(context: Context, goal: str, answer: Solution) -> str:
     lines += open_lines(answer)
     lines += [*stand_in_lines(context, answer), *draft_lines(context, answer)]
     lines += ["", "proven optimal" if answer.proven else "not proven optimal"]
-    lines += [*waiting_lines(context, answer), *idle_lines(context, answer)]
+    lines += [*level_lines(context, answer), *idle_lines(context, answer)]
     lines += _trade_off(answer.alternatives[:POINTS], program)
     notes = [f for f in answer.result.findings if not f.conditional_on]
     for finding in notes:
@@ -136,11 +134,11 @@ def figures(context: Context, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def waiting_lines(context: Context, answer: Solution) -> list[str]:
-    """That not all requests find room at once, where that is so."""
-    waiting = next((cost for level, cost in zip(answer.levels, answer.costs, strict=True) if level.title == WAITING), 0)
-    wanted = context.facts.request["concurrency"]
-    return [f"{waiting:g} of {wanted} requests find no room at once and wait for others to end"] if waiting else []
+def level_lines(context: Context, answer: Solution) -> list[str]:
+    """What the levels say of what they cost, such as that not all requests find room at once."""
+    asked = {f"request.{name}": value for name, value in context.facts.request.items()}
+    costs = zip(answer.levels, answer.costs, strict=True)
+    return [fill(level.says, {**asked, "cost": cost}) for level, cost in costs if level.says and cost]
 
 
 def idle_lines(context: Context, answer: Solution) -> list[str]:

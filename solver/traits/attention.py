@@ -8,12 +8,9 @@ Parts = dict[str, int]
 KV_HEADS = ("num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "num_attention_groups")
 
 
-PURE_SSM = frozenset({"mamba", "falcon_mamba", "mamba2"})
-"""Model types of recurrent layers alone, without heads of attention."""
-
-
 def is_pure_ssm(config: Config) -> bool:
-    return config.top.get("model_type") in PURE_SSM
+    """Whether there are recurrent layers alone, without heads of attention."""
+    return config.top.get("model_type") in config_classes()["recurrent_alone"]
 
 
 def heads(config: Config) -> int:
