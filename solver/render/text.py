@@ -122,10 +122,11 @@ def conditional_lines(findings: Iterable[Finding]) -> list[str]:
     lines = []
     for fact, found in sorted(by_fact.items()):
         worst = sum(f.severity == "error" for f in found)
+        count = "1 finding" if len(found) == 1 else f"{len(found)} findings"
         cases = f", {worst} of them an error" if worst else ""
         rules = sorted({f.rule for f in found})
         names = ", ".join(rules[:3]) + (", …" if len(rules) > 3 else "")
-        text = f"depends on the {fact}: {len(found)} findings{cases} ({names}); {OPTIONS[fact]}"
+        text = f"depends on the {fact}: {count}{cases} ({names}); {OPTIONS[fact]}"
         lines += ["", *wrapped(text, "")]
     return lines
 
