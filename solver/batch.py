@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from solver.check import at_or_above
 from solver.context import Context, Lookup, Options, build, check_context
@@ -32,50 +33,80 @@ def validate_lines(store: Store, path: str, options: Options, fail_on: Severity,
     return each_line(store, path, options, judge)
 
 
+WINDOW = 2048
+"""Lines that are read before they are judged."""
+
+
+class Row(NamedTuple):
+    """One line: its fields, and what is wrong with it."""
+
+    fields: dict[str, Any]
+    problem: str | None = None
+
+    @property
+    def kin(self) -> tuple[str, ...]:
+        """What it has in common with lines that share most of what has to be worked out."""
+        return tuple([str(self.fields.get(key)) for key in ("engine_version", "model_dir", "model", "hardware")])
+
+
 def each_line(store: Store, path: str, options: Options, judge: Judge) -> int:
-    """Judge every line of a file; a bad line becomes a result with an `error`."""
+    """Judge every line of a file; a bad line becomes a result with an `error`.
+
+    Of a window of lines those of one release, model and machine are judged one after another; the results come in the
+    order of the lines.
+    """
     worst = 0
     lookup = Lookup(store.index)
-    for number, text in enumerate(_lines(path), 1):
-        if not text.strip():
-            continue
-        row_id: Any = None
-        try:
-            row = _row(text, number)
-            row_id = row.get("id")
-            _known_keys(row, number)
-            data, failed = judge(_context(store, row, options, lookup))
-            worst = max(worst, FINDINGS if failed else 0)
-        except RequestError as error:
-            data, worst = {"error": str(error)}, WRONG_REQUEST
-        print(line(row_id, data))
+    for window in _windows(path):
+        rows = [_row(text, number) for number, text in window]
+        results = [""] * len(rows)
+        for place in sorted(range(len(rows)), key=[row.kin for row in rows].__getitem__):
+            data, status = _judged(store, rows[place], options, lookup, judge)
+            results[place] = line(rows[place].fields.get("id"), data)
+            worst = max(worst, status)
+        sys.stdout.write("".join(results))
     return worst
 
 
-def _lines(path: str) -> Iterator[str]:
+def _judged(store: Store, row: Row, options: Options, lookup: Lookup, judge: Judge) -> tuple[Any, int]:
+    try:
+        if row.problem:
+            raise RequestError(row.problem)
+        data, failed = judge(_context(store, row.fields, options, lookup))
+    except RequestError as error:
+        return {"error": str(error)}, WRONG_REQUEST
+    return data, FINDINGS if failed else 0
+
+
+def _windows(path: str) -> Iterator[list[tuple[int, str]]]:
+    """The lines of a file that are not blank, with their numbers, so many at a time."""
+    window: list[tuple[int, str]] = []
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123  # verbs hand over plain paths
-            yield from file
+            for number, text in enumerate(file, 1):
+                if text.strip():
+                    window.append((number, text))
+                if len(window) == WINDOW:
+                    yield window
+                    window = []
     except (OSError, UnicodeDecodeError) as error:
+        yield window  # what was read before
         raise RequestError(f"cannot read the batch file {path}: {error}") from None
+    yield window
 
 
-def _row(text: str, number: int) -> dict[str, Any]:
+def _row(text: str, number: int) -> Row:
     try:
-        row = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError):
-        raise RequestError(f"line {number} is not JSON") from None
-    if not isinstance(row, dict):
-        raise RequestError(f"line {number}: expected an object with {', '.join(sorted(KEYS))}")
-    return row
-
-
-def _known_keys(row: dict[str, Any], number: int) -> None:
-    unknown = set(row) - KEYS
+        return Row({}, f"line {number} is not JSON")
+    if not isinstance(fields, dict):
+        return Row({}, f"line {number}: expected an object with {', '.join(sorted(KEYS))}")
+    unknown = fields.keys() - KEYS
     if unknown:
-        raise RequestError(
-            f"line {number}: unknown keys {', '.join(sorted(unknown))}; known are {', '.join(sorted(KEYS))}"
-        )
+        known = ", ".join(sorted(KEYS))
+        return Row(fields, f"line {number}: unknown keys {', '.join(sorted(unknown))}; known are {known}")
+    return Row(fields)
 
 
 def _context(store: Store, row: dict[str, Any], options: Options, lookup: Lookup) -> Context:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, Keys, State, dotted, gatherer, make_room
-from solver.nodes import Node, names_in
-from solver.screening import names_of
+from solver.nodes import Node, inlined, names_in
+from solver.screening import lets_of, names_of
 
 if TYPE_CHECKING:
     from solver.screen import Screen, Watch
@@ -24,7 +24,8 @@ class Resolver:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._ready: list[Ready | None] = [None] * len(program.rules)
+        self.made: list[Ready | None] = [None] * len(program.rules)
+        """The evaluators of each rule, where it was looked at before."""
         self._places = {rule.id: place for place, rule in enumerate(program.rules)}
         self.more_follow = False
         self.words: dict[str, Callable[[Keys], Hashable] | None] = {}
@@ -41,9 +42,9 @@ class Resolver:
 
     def ready_at(self, place: int) -> Ready:
         """The evaluators of the rule at a place of the program."""
-        found = self._ready[place]
+        found = self.made[place]
         if found is None:
-            found = self._ready[place] = Ready(self.program.rules[place], self.program)
+            found = self.made[place] = Ready(self.program.rules[place], self.program)
         return found
 
     def watch(self, facts: Facts, state: State) -> Watch:
@@ -89,7 +90,6 @@ class Ready:
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = [_Late(node, tables) for node in rule.when]
         self._decided: dict[Hashable, Decision | None] = {}
-        self._applied: dict[Hashable, Any] = {}
         self.fired: dict[Hashable, tuple[Decision, Any]] = {}
         """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
         self.findings: dict[Hashable, tuple[Any, Any]] = {}
@@ -128,12 +128,6 @@ class Ready:
         return None if any(space == "estimate" for space, _ in names) else gatherer(names)
 
     @cached_property
-    def premises(self) -> Callable[[Keys], Hashable] | None:
-        """Gathers what the conditions look at; None where a computed figure or an intermediate value is among it."""
-        names = dict.fromkeys(name for node in self.rule.when for name in names_in(node))
-        return None if any(space in ("estimate", "let") for space, _ in names) else gatherer(names)
-
-    @cached_property
     def targets(self) -> Callable[[Keys], Hashable]:
         """Gathers the flags and variables that the rule may write, and what was given for them."""
         names = [(s.space, s.name) for b in self.rule.branches for s in b.sets]
@@ -141,9 +135,10 @@ class Ready:
 
     def remembered(self, state: State, keys: Keys) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before. `keys`: the state's."""
-        if self.inputs is None:
+        inputs = self.inputs
+        if inputs is None:
             return self._figured(state, keys)
-        key = self.inputs(keys)
+        key = inputs(keys)
         try:
             return self._decided[key]
         except KeyError:
@@ -152,15 +147,16 @@ class Ready:
             return decision
 
     def _figured(self, state: State, keys: Keys) -> Decision | None:
-        """The decision of a rule that computes a figure, its conditions looked up where they rest on facts alone."""
-        if self.premises is None:
-            return self.decide(state)
-        key = self.premises(keys)
-        if key not in self._applied:
-            make_room(self._applied)
-            self._applied[key] = conjunction(self.when, state)
-        applies = self._applied[key]
-        return None if applies is False else self._act(applies, state, self._lets(state))
+        """The decision of a rule that computes figures; what it says of facts alone is looked up."""
+        applies = self._stated.applies(state, keys)
+        if applies is False:
+            return None
+        state.spaces["let"] = lets = self._stated.lets(state, keys)
+        return self._act(applies, state, lets)
+
+    @cached_property
+    def _stated(self) -> _Stated:
+        return _Stated(self.rule, self._tables, self.let)
 
     def decide(self, state: State) -> Decision | None:
         """What the rule does on these facts; None: nothing."""
@@ -170,10 +166,7 @@ class Ready:
 
     def _lets(self, state: State) -> dict[str, Any]:
         """The rule's intermediate values, which the state has too from now on."""
-        state.spaces["let"] = lets = {}
-        for name, value in self.let:
-            lets[name] = value(state)
-        return lets
+        return _values(self.let, state)
 
     def _act(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
         return self._written(applies, state, lets) if self.rule.branches else self._violation(applies, state, lets)
@@ -199,6 +192,56 @@ class Ready:
             if holds is True:
                 break
         return Decision(lets, tuple(writes)) if writes else None
+
+
+class _Stated:
+    """What a rule that computes figures says of facts alone, remembered, and then what the figures say."""
+
+    def __init__(self, rule: CompiledRule, tables: dict[str, Any], let: list[tuple[str, Evaluator]]) -> None:
+        lets = lets_of(rule)
+        nodes = [inlined(node, lets) for node in rule.when]
+        stated = [node for node in nodes if not _computes(node)]
+        self._all, self._stated, self._computed = (
+            [_Late(node, tables) for node in part] for part in (nodes, stated, [n for n in nodes if _computes(n)])
+        )
+        self._let, self._let_computes = let, any(map(_computes, lets.values()))
+        self._premises = gatherer(dict.fromkeys(name for node in stated for name in names_in(node)))
+        self._bound = gatherer(dict.fromkeys(name for node in lets.values() for name in names_in(node)))
+        self._applied: dict[Hashable, Any] = {}
+        self._lets: dict[Hashable, dict[str, Any]] = {}
+
+    def applies(self, state: State, keys: Keys) -> Any:
+        """What the conditions say, see `conjunction`."""
+        key = self._premises(keys)
+        if key not in self._applied:
+            make_room(self._applied)
+            self._applied[key] = conjunction(self._stated, state)
+        applies = self._applied[key]
+        if applies is False:
+            return False
+        return conjunction(self._computed if applies is True else self._all, state)
+
+    def lets(self, state: State, keys: Keys) -> dict[str, Any]:
+        """The rule's intermediate values."""
+        if self._let_computes:
+            return _values(self._let, state)
+        key = self._bound(keys)
+        if key not in self._lets:
+            make_room(self._lets)
+            self._lets[key] = _values(self._let, state)
+        return self._lets[key]
+
+
+def _computes(node: Node) -> bool:
+    return any(space == "estimate" for space, _ in names_in(node))
+
+
+def _values(let: list[tuple[str, Evaluator]], state: State) -> dict[str, Any]:
+    """Intermediate values in order, which the state has too from now on."""
+    state.spaces["let"] = lets = {}
+    for name, value in let:
+        lets[name] = value(state)
+    return lets
 
 
 class _Late:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from operator import itemgetter
 from typing import Any
 
 from solver.compiled import Program
-from solver.conditions import Unknown, evaluator
+from solver.conditions import Evaluator, Unknown, evaluator
 from solver.facts import Facts, Keys, State, gatherer, make_room
 from solver.formulas import LayoutFormula, MemoryFormula
 from solver.index import Index
@@ -30,45 +29,32 @@ KEPT_AT_MOST = 256
 Names = tuple[tuple[str, str], ...]
 
 
-class Computed:
-    """An argument that is more than a fact's value, remembered: launches differ in few of the facts it looks at."""
-
-    __slots__ = ("_evaluate", "_kept", "_pick")
-
-    def __init__(self, node: Node, program: Program, inputs: Names) -> None:
-        self._evaluate = evaluator(node, program.tables)
-        places = [inputs.index(name) for name in dict.fromkeys(names_in(node))]
-        self._pick: Callable[[Any], Hashable] = itemgetter(*places) if places else lambda keys: ()
-        self._kept: dict[Hashable, Any] = {}
-
-    def __call__(self, state: State, inputs: Hashable) -> Any:
-        """Its value in a state. `inputs`: what the formula's inputs are compared by."""
-        key = self._pick(inputs)
-        try:
-            return self._kept[key]
-        except KeyError:
-            make_room(self._kept)
-            value = self._kept[key] = self._evaluate(state)
-            return value
-
-
 class Expressions:
-    """The arguments of one formula in one release; what they need is made when it is first asked for."""
+    """The arguments of one formula in one release; what they need is made when it is first asked for.
+
+    Those that are more than a fact's value are remembered together: launches differ in few of the facts they look at.
+    """
 
     def __init__(self, nodes: Mapping[str, Node], program: Program) -> None:
         self.nodes = nodes
-        self._program = program
+        self._tables = program.tables
+        self._kept: dict[Hashable, dict[str, Any]] = {}
         self._worked_out: tuple[Hashable, Any] = (None, None)
 
     @cached_property
-    def _found(self) -> list[tuple[str, tuple[str, str], Computed | None]]:
-        """How each argument is found: the value of a fact, or computed."""
-        found: list[tuple[str, tuple[str, str], Computed | None]] = []
-        for argument, node in self.nodes.items():
-            named = node[0] == "name"
-            fact, computed = (node[1:], None) if named else (("", ""), Computed(node, self._program, self.inputs))
-            found.append((argument, (fact[0], fact[1]), computed))
-        return found
+    def _read(self) -> list[tuple[str, str, str]]:
+        """The arguments that are a fact's value, with its namespace and name."""
+        return [(argument, node[1], node[2]) for argument, node in self.nodes.items() if node[0] == "name"]
+
+    @cached_property
+    def _computed(self) -> dict[str, Evaluator]:
+        """The others."""
+        return {a: evaluator(node, self._tables) for a, node in self.nodes.items() if node[0] != "name"}
+
+    @cached_property
+    def _looked_at(self) -> Callable[[Keys], Hashable]:
+        """Gets what the facts that the others look at are compared by."""
+        return gatherer(dict.fromkeys(name for a in self._computed for name in names_in(self.nodes[a])))
 
     @cached_property
     def inputs(self) -> Names:
@@ -83,17 +69,25 @@ class Expressions:
         """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
         inputs = self._gather(state.keys)
         if self._worked_out[0] != inputs:
-            get = state.get
-            values = {
-                argument: get(*fact) if computed is None else computed(state, inputs)
-                for argument, fact, computed in self._found
-            }
+            values = self._values(state)
             if Unknown in map(type, values.values()):
                 values |= {name: cautious for name, cautious in CAUTIOUS.items() if type(values.get(name)) is Unknown}
-            unknown = [v for v in values.values() if type(v) is Unknown]
-            names = tuple(dict.fromkeys(n for u in unknown for n in u.names))
-            self._worked_out = (inputs, Unknown(names) if unknown else values)
+                unknown = [v for v in values.values() if type(v) is Unknown]
+                values = Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
+            self._worked_out = (inputs, values)
         return self._worked_out[1]
+
+    def _values(self, state: State) -> Any:
+        """The arguments in their order."""
+        key = self._looked_at(state.keys)
+        if key not in self._kept:
+            make_room(self._kept)
+            computed = {argument: evaluate(state) for argument, evaluate in self._computed.items()}
+            self._kept[key] = {argument: computed.get(argument) for argument in self.nodes}
+        values = self._kept[key].copy()
+        for argument, space, name in self._read:
+            values[argument] = state.get(space, name)
+        return values
 
 
 class Figure:

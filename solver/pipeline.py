@@ -74,9 +74,9 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Go through the rules in order."""
-        ready_at, state, keys = self.resolver.ready_at, self.state, self.keys
+        made, ready_at, state, keys = self.resolver.made, self.resolver.ready_at, self.state, self.keys
         for place in self.watch:
-            ready = ready_at(place)
+            ready = made[place] or ready_at(place)
             decision = ready.decide(state) if keys is None else ready.remembered(state, keys)
             if decision:
                 self._act(ready, decision)
@@ -91,12 +91,12 @@ class _Run:
         if decision.violated:
             self._fire(ready, decision, decision.names)
             for name in () if decision.names else rule.leaves_open:
-                self._leave_open(("flag", name), Unknown((RULE + rule.id,)))
+                self._leave_open(rule, ("flag", name))
 
-    def _leave_open(self, fact: tuple[str, str], unknown: Unknown) -> None:
-        before = self.state.get(*fact)
+    def _leave_open(self, rule: CompiledRule, fact: tuple[str, str]) -> None:
+        before, unknown = self.state.get(*fact), Unknown((RULE + rule.id,))
         self.state.write(fact, unknown)
-        self.watch.changed(fact, self.resolver.screen.step(fact, before, unknown))
+        self.watch.changed(fact, self.resolver.screen.step(fact, before, unknown, self.resolver.place(rule)))
 
     def _assign(self, rule: CompiledRule, assignments: tuple[Assignment, ...], names: tuple[str, ...]) -> bool:
         """Write some values; true when the rule wants a finding for it."""

@@ -77,7 +77,7 @@ class Screen:
             blockers += more
             woken |= wakes
         blockers += self._asleep & ~woken
-        return Watch(list(blockers.to_bytes(self._rules, ORDER)), changed)
+        return Watch(bytearray(blockers.to_bytes(self._rules, ORDER)), changed)
 
     def _stated(self, fact: Name, value: Any) -> tuple[int, int]:
         """What a stated value adds to the blockers while nothing is given, and what those lose that it wakes."""
@@ -178,23 +178,21 @@ def places_of(mask: int) -> tuple[int, ...]:
 class Watch:
     """The places of the rules to look at in one run, in order, while flags and variables change.
 
-    `blockers`: how many facts rule each rule out, and `ASLEEP` where none of its flags or variables has changed yet.
+    `blockers`: a byte a rule, how many facts rule it out, and `ASLEEP` where none of its flags or variables has changed yet.
     `changed`: facts that are not, or were not, as they are when nothing is given.
     """
 
     __slots__ = ("_blockers", "_changed")
 
-    def __init__(self, blockers: list[int], changed: set[Name]) -> None:
+    def __init__(self, blockers: bytearray, changed: set[Name]) -> None:
         self._blockers, self._changed = blockers, changed
 
     def __iter__(self) -> Iterator[int]:
-        blockers = self._blockers
-        end = len(blockers)
-        blockers.append(0)  # found at the latest
-        place = blockers.index(0)
-        while place < end:
+        find = self._blockers.find
+        place = find(0)
+        while place >= 0:
             yield place
-            place = blockers.index(0, place + 1)
+            place = find(0, place + 1)
 
     def changed(self, name: Name, step: Step) -> None:
         """A flag or variable has another value now. `step`: what the screen says to that."""

@@ -31,9 +31,9 @@ def dumps(data: Any) -> str:
 
 
 def line(row_id: Any, data: Any) -> str:
-    """JSON on one line: the fields of a record or mapping, after the `id` of the line it answers."""
+    """A line of JSON: the fields of a record or mapping, after the `id` of the line it answers."""
     encode = msgspec.json.encode
-    return f'{{"id":{encode(row_id).decode()},{encode(data)[1:].decode()}'
+    return f'{{"id":{encode(row_id).decode()},{encode(data)[1:].decode()}\n'
 
 
 def _other(value: Any) -> Any:
