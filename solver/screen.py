@@ -24,6 +24,8 @@ ORDER: Literal["little"] = "little"
 ASLEEP = 128
 """What a rule's blockers are more while none of its flags and variables has changed; no rule has as many blockers."""
 
+DIGITS = bytes.maketrans(b"01", b"\0\1")
+
 FREE = Unknown(())
 """The value of a fact that may have any."""
 
@@ -114,7 +116,7 @@ class Screen:
         if kept is None or kept[0] is not traits:
             make_room(self._kept)
             masks = [self.mask(name, state.get(*name)) for name in self._tests if name[0] == space]
-            masks += [mask for test, mask in self._made(self._of_traits.get(space, [])) if is_false(test(state))]
+            masks += [mask for test, mask in self._of_several(space) if is_false(test(state))]
             kept = self._kept[id(traits)] = (traits, self.number(reduce(or_, masks, 0)))
         return kept[1]
 
@@ -135,11 +137,16 @@ class Screen:
         found = self._numbers.get(mask)
         if found is None:
             make_room(self._numbers)
-            ones = bytearray(self._rules)
-            for place in places_of(mask):
-                ones[place] = 1
+            ones = f"{mask:b}"[::-1].encode().translate(DIGITS)
             found = self._numbers[mask] = int.from_bytes(ones, ORDER)
         return found
+
+    def _of_several(self, space: str) -> list[tuple[Evaluator, int]]:
+        """The conditions that look at several traits."""
+        name = (space, "")
+        if name not in self._ready:
+            self._ready[name] = self._made(self._of_traits.get(space, []))
+        return self._ready[name]
 
     def _evaluated(self, name: Name, value: Any) -> int:
         if name not in self._ready:
