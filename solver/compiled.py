@@ -14,6 +14,7 @@ from solver.records import EnvForm, FlagForm, FormatWords, Release, Rule, TraitF
 from solver.screening import Screening, screening_of
 
 if TYPE_CHECKING:
+    from solver.facts import Unset
     from solver.knowledge import Knowledge
     from solver.options import Index
 
@@ -87,11 +88,11 @@ class Program(msgspec.Struct, frozen=True, dict=True):
         return {name: form.default for name, form in self.env.items()}
 
     @cached_property
-    def unset_keys(self) -> dict[str, Any]:
+    def unset(self) -> "Unset":
         """What these values are compared by, of flags and variables by dotted name."""
-        from solver.facts import keys_of
+        from solver.facts import Unset, keys_of
 
-        return {**keys_of("flag", self.unset_flags), **keys_of("env", self.unset_env)}
+        return Unset({**keys_of("flag", self.unset_flags), **keys_of("env", self.unset_env)}, {})
 
     @cached_property
     def long_spellings(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -65,6 +65,7 @@ def env_text(value: Any) -> str:
 MISSING = object()
 """What stands for a fact without a value where values are compared."""
 KEPT_AT_MOST = 4096
+BASES_KEPT_AT_MOST = 64
 
 
 def make_room(kept: dict[Any, Any]) -> None:
@@ -74,10 +75,26 @@ def make_room(kept: dict[Any, Any]) -> None:
 
 
 class Keys(dict[str, Hashable]):
-    """Dotted name of a fact -> what its value is compared by (see `key_of`)."""
+    """Dotted name of a fact -> what its value is compared by (see `key_of`). Few facts of a release are ever asked for:
+    what is not given, set or written is looked up when it is, and noted for the launches that follow."""
+
+    __slots__ = ("_known", "_unset")
+
+    def __init__(self, known: dict[str, Hashable], unset: Unset) -> None:
+        super().__init__(known)
+        self._known, self._unset = known, unset
 
     def __missing__(self, name: str) -> Hashable:
-        return MISSING
+        unset = self._unset
+        key = self._known[name] = unset.asked[name] = unset.keys.get(name, MISSING)
+        return key
+
+
+class Unset(NamedTuple):
+    """What the facts of a release are compared by while nothing is given: flags and variables; those asked for."""
+
+    keys: dict[str, Hashable]
+    asked: dict[str, Hashable]
 
 
 def key_of(value: Any) -> Hashable:
@@ -98,15 +115,28 @@ def keys_of(space: str, values: Mapping[str, Any]) -> dict[str, Hashable]:
     return {f"{space}.{name}": key_of(value) for name, value in values.items()}
 
 
+_bases: dict[tuple[int, int], tuple[Program, Mapping[str, Any], dict[str, Hashable]]] = {}
 _trait_keys: dict[int, tuple[Mapping[str, Any], dict[str, Hashable]]] = {}
 
 
-def keys_of_traits(space: str, traits: Mapping[str, Any]) -> dict[str, Hashable]:
-    """The keys of a model's or machine's traits; launches of a batch share the mapping, and then its keys."""
+def _known_of(program: Program, model: Mapping[str, Any]) -> dict[str, Hashable]:
+    """The keys that launches of a model begin with; those of a batch share a model's traits."""
+    key = (id(program), id(model))
+    kept = _bases.get(key)
+    if kept is None:
+        if len(_bases) >= BASES_KEPT_AT_MOST:
+            _bases.clear()
+        keys = program.unset.asked | keys_of("model", model)
+        kept = _bases[key] = (program, model, keys)  # with both, so that their ids stay their own
+    return kept[2]
+
+
+def _keys_of_machine(traits: Mapping[str, Any]) -> dict[str, Hashable]:
+    """The keys of a machine's traits; launches of a batch share the mapping, and then its keys."""
     kept = _trait_keys.get(id(traits))
-    if kept is None or kept[0] is not traits:
+    if kept is None:
         make_room(_trait_keys)
-        kept = _trait_keys[id(traits)] = (traits, keys_of(space, traits))
+        kept = _trait_keys[id(traits)] = (traits, keys_of("hardware", traits))
     return kept[1]
 
 
@@ -151,9 +181,8 @@ class State:
         """What the values are compared by now; most runs of a single launch never ask."""
         if self._keys is None:
             spaces = self.spaces
-            keys = self._keys = Keys(self._program.unset_keys)
-            for space in ("model", "hardware"):
-                keys.update(keys_of_traits(space, spaces[space]))
+            keys = self._keys = Keys(_known_of(self._program, spaces["model"]), self._program.unset)
+            keys.update(_keys_of_machine(spaces["hardware"]))
             for space in ("given", "software", "request"):
                 keys.update(keys_of(space, spaces[space]))
             for space, name in self._changed:
