@@ -122,6 +122,11 @@ class Ready:
         return mentioned(self.rule)
 
     @cached_property
+    def written_or_given(self) -> list[tuple[str, str]]:
+        """Those of them that a command or a rule may have changed."""
+        return [name for name in self.mentioned if name[0] in ("flag", "env")]
+
+    @cached_property
     def inputs(self) -> Callable[[Keys], Hashable] | None:
         """Gathers all facts that the decision depends on; None where a computed figure is among them."""
         names = names_of(self.rule)

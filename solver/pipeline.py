@@ -140,8 +140,9 @@ class _Run:
         if not self.resolver.more_follow or ready.inputs is None or (names and ready.rule.branches):
             self.fired.append(_fired(ready, state, names))
             return
-        origins = tuple([state.origin(space, name) for space, name in ready.mentioned])
-        key = (id(decision), origins, ready.targets(state.keys))
+        # the decision says which traits are known
+        origin = state.origins.get
+        key = (id(decision), tuple([origin(name) for name in ready.written_or_given]), ready.targets(state.keys))
         kept = ready.fired.get(key)
         if kept is None or kept[0] is not decision:
             make_room(ready.fired)

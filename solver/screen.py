@@ -49,7 +49,7 @@ class Screen:
         self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
         self._masks: dict[Name, dict[Hashable, int]] = {name: {} for name in self._tests}
         self._numbers: dict[int, int] = {}
-        self._told: dict[tuple[Name, Hashable], tuple[int, int]] = {}
+        self._told: dict[tuple[tuple[Name, ...], Hashable], tuple[int, int]] = {}
         self.wakes = {(space, name): places for space, name, places in screening.wakes}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
@@ -63,32 +63,33 @@ class Screen:
             blockers += self.number(self.mask(fact, state.get(*fact)))
         changed: set[Name] = set()
         woken = 0
-        flags = {**facts.given, **dict.fromkeys(facts.doubtful)} if facts.doubtful else facts.given
-        for space, names in (("flag", flags), ("given", facts.given), ("env", facts.env)):
-            values = state.spaces[space]
-            for name in names:
-                fact = (space, name)
-                if fact not in free:
-                    changed.add(fact)
-                    more, wakes = self._stated(fact, values.get(name))
-                    blockers += more
-                    woken |= wakes
-        for fact in free:
-            changed.add(fact)
-            more, wakes = self._stated(fact, FREE)
+        given, env = facts.given, state.spaces["env"]
+        stated: list[tuple[tuple[Name, ...], Any]]
+        stated = [((("flag", name), ("given", name)), given[name]) for name in given]
+        stated += [((("flag", name),), state.spaces["flag"][name]) for name in facts.doubtful]
+        stated += [((("env", name),), env.get(name)) for name in facts.env]
+        if free:
+            stated = [(tuple([n for n in names if n not in free]), value) for names, value in stated]
+            stated += [((fact,), FREE) for fact in free]
+        for names, value in stated:
+            changed.update(names)
+            more, wakes = self._stated(names, value)
             blockers += more
             woken |= wakes
         blockers += self._asleep & ~woken
         return Watch(bytearray(blockers.to_bytes(self._rules, ORDER)), changed)
 
-    def _stated(self, fact: Name, value: Any) -> tuple[int, int]:
-        """What a stated value adds to the blockers while nothing is given, and what those lose that it wakes."""
-        key = (fact, key_of(value))
+    def _stated(self, names: tuple[Name, ...], value: Any) -> tuple[int, int]:
+        """What facts of one value add to the blockers while nothing is given, and what those lose that they wake."""
+        key = (names, key_of(value))
         kept = self._told.get(key)
         if kept is None:
             make_room(self._told)
-            more = self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
-            kept = self._told[key] = (more, self.number(bits(self.wakes.get(fact, ()))) * ASLEEP)
+            more = woken = 0
+            for name in names:
+                more += self.number(self.mask(name, value)) - self.number(self.mask(name, self.unset(name)))
+                woken |= bits(self.wakes.get(name, ()))
+            kept = self._told[key] = (more, self.number(woken) * ASLEEP)
         return kept
 
     def unset(self, name: Name) -> Any:
