@@ -36,14 +36,29 @@ class Ran(msgspec.Struct, frozen=True, array_like=True):
     note: str | None
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """The evidence of one architecture, and how to compare with it."""
+class Part(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """The evidence of one architecture, and how to compare with it. `jobs`: flags that say what a server does."""
 
     incidental: frozenset[str]
     amounts: frozenset[str]
     jobs: tuple[str, ...]
     same: dict[str, dict[str, Any]]
     records: tuple[Ran, ...]
+
+    def job(self, choices: Mapping[str, Any]) -> str:
+        """What a server with these choices does."""
+        return repr([choices.get(name) for name in self.jobs])
+
+    @cached_property
+    def _by_job(self) -> dict[str, list[Ran]]:
+        found: dict[str, list[Ran]] = {}
+        for ran in self.records:
+            found.setdefault(self.job(ran.choices), []).append(ran)
+        return found
+
+    def same_job(self, choices: Mapping[str, Any]) -> Sequence[Ran]:
+        """The records of servers that do what one with these choices does."""
+        return self._by_job.get(self.job(choices), ())
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -115,19 +130,12 @@ def machine_of(hardware: Mapping[str, Any]) -> str | None:
 def in_scope(records: Iterable[Ran], model: str | None, machine: str | None) -> tuple[Scope, tuple[Ran, ...]]:
     """The closest kind of record there is: this kind of machine before others, the model before its architecture."""
     kept = tuple(records)
-    kinds: tuple[tuple[Scope, tuple[Ran, ...]], ...] = (
-        ("model and machine", tuple(r for r in kept if r.model == model and r.machine == machine)),
-        ("architecture and machine", tuple(r for r in kept if r.machine == machine)),
-        ("model", tuple(r for r in kept if r.model == model)),
-        ("architecture", kept),
-    )
-    return next((kind for kind in kinds if kind[1]), kinds[-1])
-
-
-def same_job(part: Part, choices: Mapping[str, Any]) -> tuple[Ran, ...]:
-    """The records of servers that do what this one does."""
-    wanted = [(name, choices.get(name)) for name in part.jobs]
-    return tuple(r for r in part.records if wanted == [(name, r.choices.get(name)) for name in part.jobs])
+    here = tuple([r for r in kept if r.machine == machine])
+    if here:
+        same = tuple([r for r in here if r.model == model])
+        return ("model and machine", same) if same else ("architecture and machine", here)
+    same = tuple([r for r in kept if r.model == model])
+    return ("model", same) if same else ("architecture", kept)
 
 
 def differences(
@@ -184,10 +192,10 @@ class Shelf:
 
     def compared(self, choices: Mapping[str, Any], model: str | None) -> tuple[Scope, tuple[Ran, ...]]:
         """The records that a launch is held against: of servers that do its job if there are any."""
-        key = (model, repr([choices.get(name) for name in self.part.jobs]))
+        key = (model, self.part.job(choices))
         if key not in self._compared:
-            doing = {r.id for r in same_job(self.part, choices)}
-            records = [r for r in self._nearest if r.id in doing or not doing]
+            doing = {r.id for r in self.part.same_job(choices)}
+            records = [r for r in self._nearest if r.id in doing] if doing else self._nearest
             self._compared[key] = in_scope(records, model, self._machine)
         return self._compared[key]
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from solver.context import Context
-from solver.evidence import Part, Ran, differences, in_scope, machine_of, same_job, split
+from solver.evidence import Part, Ran, differences, in_scope, machine_of, split
 from solver.symbolic import Builder, Choice
 from solver.variables import Var
 
@@ -36,7 +36,7 @@ def records_near(context: Context) -> tuple[Ran, ...]:
     part = context.index.evidence(architecture)
     pins, _ = split(facts.given, facts.env, program.flags, program.env, part)
     machine = machine_of(facts.hardware)
-    here = (r for r in same_job(part, pins) if r.machine == machine)
+    here = (r for r in part.same_job(pins) if r.machine == machine)
     _, records = in_scope(here, facts.model.get("id"), machine)
     order = context.index.release_order
     now = order.get(context.release, 0)

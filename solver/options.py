@@ -29,8 +29,8 @@ class Option(NamedTuple):
 class Index(NamedTuple):
     """`spellings` maps option strings to canonical ids; `owners` a dest to the id that stands for it.
 
-    `found` keeps what arguments named, and `settled` what flags with their values stored (see `reading`), since
-    launches say the same ones again.
+    `found` keeps what arguments named, `settled` what flags with their values stored and `near` what is spelled like
+    unknown ones (see `reading`), since launches say the same ones again.
     """
 
     spellings: dict[str, str]
@@ -38,6 +38,7 @@ class Index(NamedTuple):
     required: tuple[str, ...]
     found: dict[str, Option | None]
     settled: dict[tuple[str, ...], Any]
+    near: dict[str, list[str]]
 
     def find(self, text: str) -> Option | None:
         """The option that an argument names (see `find_option`)."""
@@ -58,7 +59,7 @@ def index(flags: Mapping[str, FlagForm]) -> Index:
         dest = dest_of(form)
         if dest not in owners or flags[owners[dest]].deprecated:
             owners[dest] = flag
-    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required), {}, {})
+    return Index(spellings, owners, tuple(flag for flag, form in flags.items() if form.required), {}, {}, {})
 
 
 def spellings_of(form: FlagForm) -> tuple[str, ...]:

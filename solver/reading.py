@@ -286,6 +286,9 @@ def _around(words: Sequence[Word]) -> Span | None:
 
 def _nearest(name: str, known: Index) -> list[str]:
     """Spellings close to an unknown one, best first."""
-    import difflib  # only a wrong command pays for it
+    if name not in known.near:
+        import difflib  # only a wrong command pays for it
 
-    return difflib.get_close_matches(name.replace("_", "-"), list(known.spellings), n=3, cutoff=0.75)
+        make_room(known.near)
+        known.near[name] = difflib.get_close_matches(name.replace("_", "-"), list(known.spellings), n=3, cutoff=0.75)
+    return known.near[name]
