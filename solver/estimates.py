@@ -67,6 +67,12 @@ class Expressions:
 
     def arguments(self, state: State) -> Any:
         """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
+        asked = state.asked
+        if asked is None or asked[0] is not self:
+            asked = state.asked = (self, self._worked_out_for(state))
+        return asked[1]
+
+    def _worked_out_for(self, state: State) -> Any:
         inputs = self._gather(state.keys)
         if self._worked_out[0] != inputs:
             values = self._values(state)

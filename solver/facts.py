@@ -149,7 +149,7 @@ def gatherer(names: Iterable[tuple[str, str]]) -> Callable[[Keys], Hashable]:
 class State:
     """The values at one point of the engine's resolution; what rules read and write."""
 
-    __slots__ = ("_changed", "_keys", "_program", "domains", "estimates", "origins", "spaces")
+    __slots__ = ("_changed", "_keys", "_program", "asked", "domains", "estimates", "origins", "spaces")
 
     def __init__(self, program: Program, facts: Facts, estimates: Mapping[str, Any]) -> None:
         flags = program.unset_flags.copy()
@@ -175,6 +175,8 @@ class State:
         self._program = program
         self._changed = [*self.origins, *(("flag", name) for name in facts.doubtful)]
         self._keys: Keys | None = None
+        self.asked: tuple[Any, Any] | None = None
+        """The formula that was asked last since the last write, and its arguments (see `estimates`)."""
 
     @property
     def keys(self) -> Keys:
@@ -193,6 +195,7 @@ class State:
         """Give a flag or variable another value."""
         space, name = fact
         self.spaces[space][name] = value
+        self.asked = None
         if self._keys is None:
             self._changed.append(fact)
         else:

@@ -9,6 +9,7 @@ from solver.compiled import Program
 from solver.conditions import Unknown
 from solver.facts import Facts, make_room
 from solver.index import Index
+from solver.memory import BYTES, resolved_kv_dtype
 
 DRAFT_METHOD = "mtp"
 DRAFT = ("draft_steps", "draft_tokens")
@@ -24,10 +25,10 @@ class MemoryFormula:
     """solver/fitting.py on one model and machine."""
 
     def __init__(self, facts: Facts) -> None:
-        from solver.fitting import fits, fitting_tp
+        from solver.fitting import Settings, fits, fitting_tp
 
         self.facts = facts
-        self._fits, self._smallest_tp = fits, fitting_tp
+        self._fits, self._smallest_tp, self._form = fits, fitting_tp, Settings
         self._missing = missing_for_memory(facts)
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._last: tuple[Any, Any] = (None, None)
@@ -44,7 +45,7 @@ class MemoryFormula:
 
     def _fitting_tp(self, arguments: dict[str, Any]) -> int | None:
         if arguments is not self._fitting[0]:
-            found = self._smallest_tp(self.facts.model, self.facts.hardware, _settings(arguments))
+            found = self._smallest_tp(self.facts.model, self.facts.hardware, self._settings(arguments))
             self._fitting = (arguments, found)
         return self._fitting[1]
 
@@ -68,24 +69,23 @@ class MemoryFormula:
             return None
         if missing := self._missing or _unsized(self.facts, arguments):
             return Unknown(missing)
-        return self._fits(self.facts.model, self.facts.hardware, _settings(arguments))
+        return self._fits(self.facts.model, self.facts.hardware, self._settings(arguments))
+
+    def _settings(self, arguments: dict[str, Any]) -> Any:
+        return self._form(**{k: v for k, v in arguments.items() if v is not None})
 
 
 def usable(arguments: Mapping[str, Any]) -> bool:
     """Whether the arguments describe a layout at all."""
-    return all(arguments.get(size) is None or arguments[size] >= 1 for size in SIZES)
-
-
-def _settings(arguments: dict[str, Any]) -> Any:
-    from solver.fitting import Settings
-
-    return Settings(**{k: v for k, v in arguments.items() if v is not None})
+    for size in SIZES:
+        value = arguments.get(size)
+        if value is not None and value < 1:
+            return False
+    return True
 
 
 def _unsized(facts: Facts, arguments: dict[str, Any]) -> tuple[str, ...]:
     """A KV cache dtype whose size per value is not known, or a draft of the checkpoint's own whose size is not."""
-    from solver.memory import BYTES, resolved_kv_dtype
-
     if resolved_kv_dtype(facts.model, arguments.get("kv_dtype") or "auto") not in BYTES:
         return ("flag.kv_cache_dtype",)
     drafts = arguments.get("draft_tokens") and arguments.get("mtp_draft") and facts.model.get("mtp_layers")
@@ -182,7 +182,6 @@ class LayoutFormula:
         key = tuple(arguments.values())
         if key not in self._settings:
             from solver.cost import Setting
-            from solver.memory import BYTES, resolved_kv_dtype
 
             values = {k: v for k, v in arguments.items() if v is not None and k != "kv_dtype"}
             width = BYTES[resolved_kv_dtype(self.facts.model, arguments.get("kv_dtype") or "auto")]

@@ -119,6 +119,7 @@ class _Run:
                 state.write(fact, write.after)
             else:
                 state.spaces[fact[0]][fact[1]] = write.after
+                state.asked = None
                 keys[assignment.dotted] = key
             self.watch.changed(fact, step)
         return reported
