@@ -33,7 +33,7 @@ def validate_lines(store: Store, path: str, options: Options, fail_on: Severity,
     return each_line(store, path, options, judge)
 
 
-WINDOW = 2048
+WINDOW = 1024
 """Lines that are read before they are judged."""
 
 

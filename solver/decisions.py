@@ -88,8 +88,10 @@ class Ready:
         self.rule = rule
         self._tables = tables = program.tables
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
-        self.when = [_Late(node, tables) for node in rule.when]
-        self._decided: dict[Hashable, Decision | None] = {}
+        self.when = Conditions(rule.when, tables)
+        self.inputs: Callable[[Keys], Hashable] | None = None
+        """Gathers all facts that the decision depends on; None until it is `remembered`, or where it computes figures."""
+        self.decided: dict[Hashable, Decision | None] = {}
         self.fired: dict[Hashable, tuple[Decision, Any]] = {}
         """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
         self.findings: dict[Hashable, tuple[Any, Any]] = {}
@@ -127,29 +129,31 @@ class Ready:
         return [name for name in self.mentioned if name[0] in ("flag", "env")]
 
     @cached_property
-    def inputs(self) -> Callable[[Keys], Hashable] | None:
-        """Gathers all facts that the decision depends on; None where a computed figure is among them."""
-        names = names_of(self.rule)
-        return None if any(space == "estimate" for space, _ in names) else gatherer(names)
-
-    @cached_property
     def targets(self) -> Callable[[Keys], Hashable]:
         """Gathers the flags and variables that the rule may write, and what was given for them."""
         names = [(s.space, s.name) for b in self.rule.branches for s in b.sets]
         return gatherer([*names, *(("given", name) for _, name in names)])
 
+    @cached_property
+    def computes(self) -> bool:
+        """Whether the decision depends on a computed figure."""
+        return any(space == "estimate" for space, _ in self._names)
+
+    @cached_property
+    def _names(self) -> tuple[tuple[str, str], ...]:
+        return names_of(self.rule)
+
     def remembered(self, state: State, keys: Keys) -> Decision | None:
         """The same as `decide`, looked up where the facts have had these values before. `keys`: the state's."""
-        inputs = self.inputs
-        if inputs is None:
+        if self.computes:
             return self._figured(state, keys)
-        key = inputs(keys)
-        try:
-            return self._decided[key]
-        except KeyError:
-            make_room(self._decided)
-            decision = self._decided[key] = self.decide(state)
-            return decision
+        if self.inputs is None:
+            self.inputs = gatherer(self._names)
+        key = self.inputs(keys)
+        if key not in self.decided:
+            make_room(self.decided)
+            self.decided[key] = self.decide(state)
+        return self.decided[key]
 
     def _figured(self, state: State, keys: Keys) -> Decision | None:
         """The decision of a rule that computes figures; what it says of facts alone is looked up."""
@@ -165,13 +169,17 @@ class Ready:
 
     def decide(self, state: State) -> Decision | None:
         """What the rule does on these facts; None: nothing."""
-        lets = self._lets(state)
-        applies = conjunction(self.when, state)
-        return None if applies is False else self._act(applies, state, lets)
+        if self._bound:
+            lets = _values(self.let, state)
+            applies = self.when.hold(state)
+            return None if applies is False else self._act(applies, state, lets)
+        applies = self.when.hold(state)
+        return None if applies is False else self._act(applies, state, _values(self.let, state))
 
-    def _lets(self, state: State) -> dict[str, Any]:
-        """The rule's intermediate values, which the state has too from now on."""
-        return _values(self.let, state)
+    @cached_property
+    def _bound(self) -> bool:
+        """Whether the conditions look at intermediate values."""
+        return bool(self.let) and any(space == "let" for node in self.rule.when for space, _ in names_in(node))
 
     def _act(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
         return self._written(applies, state, lets) if self.rule.branches else self._violation(applies, state, lets)
@@ -179,11 +187,15 @@ class Ready:
     def _violation(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
         holds = conjunction(self.require, state)
         broken = [f(state) for f in self.forbid]
-        if holds is False or any(b is not False and type(b) is not Unknown and b for b in broken):
+        violated, unknown = holds is False, type(holds) is Unknown
+        for value in broken:
+            if type(value) is Unknown:
+                unknown = True
+            elif value:
+                violated = True
+        if violated:
             return Decision(lets, (), True, _names([applies]))
-        if type(holds) is Unknown or any(type(b) is Unknown for b in broken):
-            return Decision(lets, (), True, _names([applies, holds, *broken]))
-        return None
+        return Decision(lets, (), True, _names([applies, holds, *broken])) if unknown else None
 
     def _written(self, applies: Any, state: State, lets: dict[str, Any]) -> Decision | None:
         doubt = [applies]
@@ -206,9 +218,8 @@ class _Stated:
         lets = lets_of(rule)
         nodes = [inlined(node, lets) for node in rule.when]
         stated = [node for node in nodes if not _computes(node)]
-        self._all, self._stated, self._computed = (
-            [_Late(node, tables) for node in part] for part in (nodes, stated, [n for n in nodes if _computes(n)])
-        )
+        self._all, self._stated = Conditions(nodes, tables), Conditions(stated, tables)
+        self._computed = Conditions([node for node in nodes if _computes(node)], tables)
         self._let, self._let_computes = let, any(map(_computes, lets.values()))
         self._premises = gatherer(dict.fromkeys(name for node in stated for name in names_in(node)))
         self._bound = gatherer(dict.fromkeys(name for node in lets.values() for name in names_in(node)))
@@ -216,15 +227,15 @@ class _Stated:
         self._lets: dict[Hashable, dict[str, Any]] = {}
 
     def applies(self, state: State, keys: Keys) -> Any:
-        """What the conditions say, see `conjunction`."""
+        """What the conditions say together, see `conjunction`."""
         key = self._premises(keys)
         if key not in self._applied:
             make_room(self._applied)
-            self._applied[key] = conjunction(self._stated, state)
+            self._applied[key] = self._stated.hold(state)
         applies = self._applied[key]
         if applies is False:
             return False
-        return conjunction(self._computed if applies is True else self._all, state)
+        return (self._computed if applies is True else self._all).hold(state)
 
     def lets(self, state: State, keys: Keys) -> dict[str, Any]:
         """The rule's intermediate values."""
@@ -249,19 +260,30 @@ def _values(let: list[tuple[str, Evaluator]], state: State) -> dict[str, Any]:
     return lets
 
 
-class _Late:
-    """An evaluator that is made when it is first called."""
+class Conditions:
+    """Conditions that must all hold, whose evaluators are made when they are first needed."""
 
-    __slots__ = ("_node", "_run", "_tables")
+    __slots__ = ("_made", "_nodes", "_tables")
 
-    def __init__(self, node: Node, tables: dict[str, Any]) -> None:
-        self._node, self._tables = node, tables
-        self._run: Evaluator | None = None
+    def __init__(self, nodes: Sequence[Node], tables: dict[str, Any]) -> None:
+        self._nodes, self._tables = nodes, tables
+        self._made: list[Evaluator] = []
 
-    def __call__(self, state: Any) -> Any:
-        if self._run is None:
-            self._run = evaluator(self._node, self._tables)
-        return self._run(state)
+    def hold(self, state: Any) -> Any:
+        """What they say together, see `conjunction`."""
+        made = self._made
+        holds = conjunction(made, state)
+        while holds is not False and len(made) < len(self._nodes):
+            made.append(evaluator(self._nodes[len(made)], self._tables))
+            holds = _both(holds, conjunction(made[-1:], state))
+        return holds
+
+
+def _both(one: Any, other: Any) -> Any:
+    """Two results of `conjunction` in one, the first of which is not false."""
+    if one is True or other is False:
+        return other
+    return one if other is True else Unknown(tuple(dict.fromkeys((*one.names, *other.names))), (True, False))
 
 
 def mentioned(step: CompiledRule) -> tuple[tuple[str, str], ...]:

@@ -203,15 +203,13 @@ class State:
 
     def get(self, space: str, name: str) -> Any:
         """The value of a dotted name now; traits nobody stated are Unknown, anything else absent is null."""
-        values = self.spaces.get(space)
-        if values is not None and name in values:
-            return values[name]
-        if space in TRAIT_SPACES:
-            whole = dotted(space, name)
-            return Unknown((whole,), self.domains.get(whole))
         if space == "estimate":
             return self.estimates[name](self)
-        return None
+        try:
+            return self.spaces[space][name]
+        except KeyError:
+            whole = dotted(space, name)
+            return Unknown((whole,), self.domains.get(whole)) if space in TRAIT_SPACES else None
 
     def origin(self, space: str, name: str) -> str:
         """Where a value comes from: given, default, a rule's id, trait, unknown."""

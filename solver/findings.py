@@ -66,7 +66,7 @@ def _words(rule: Rule, ready: Ready) -> Callable[[Keys], Hashable] | None:
     names = [(space, name) for space, name in spoken if space not in ("spell", "let")]
     names += [name for node in ready.rule.fix_when if node is not None for name in names_in(node) if name[0] != "let"]
     names += [("given", name) for fix in rule.fix for name in fix.unset]
-    computed = ready.inputs is None or any(space == "estimate" for space, _ in names)
+    computed = ready.computes or any(space == "estimate" for space, _ in names)
     return None if computed else gatherer(dict.fromkeys(names))
 
 

@@ -9,7 +9,7 @@ import msgspec
 from solver.check import Result
 from solver.compiled import CompiledRule
 from solver.context import Context
-from solver.decisions import conjunction, mentioned
+from solver.decisions import mentioned
 from solver.findings import spelling
 from solver.pipeline import plain
 from solver.words import say
@@ -83,7 +83,7 @@ def _relevant(context: Context, severities: dict[str, Any], written: set[str], s
 
 
 def _applies(context: Context, rule: CompiledRule, state: Any) -> bool:
-    return conjunction(context.resolver.ready(rule).when, _WithLets(context, rule, state)) is True
+    return context.resolver.ready(rule).when.hold(_WithLets(context, rule, state)) is True
 
 
 class _WithLets:

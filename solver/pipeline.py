@@ -77,7 +77,15 @@ class _Run:
         made, ready_at, state, keys = self.resolver.made, self.resolver.ready_at, self.state, self.keys
         for place in self.watch:
             ready = made[place] or ready_at(place)
-            decision = ready.decide(state) if keys is None else ready.remembered(state, keys)
+            if keys is None:
+                decision = ready.decide(state)
+            elif ready.inputs is None:
+                decision = ready.remembered(state, keys)
+            else:
+                try:
+                    decision = ready.decided[ready.inputs(keys)]
+                except KeyError:
+                    decision = ready.remembered(state, keys)
             if decision:
                 self._act(ready, decision)
         return Outcome(self.state, tuple(self.writes), tuple(self.fired))
@@ -138,7 +146,7 @@ class _Run:
 
     def _fire(self, ready: Ready, decision: Decision, names: tuple[str, ...]) -> None:
         state = self.state
-        if not self.resolver.more_follow or ready.inputs is None or (names and ready.rule.branches):
+        if not self.resolver.more_follow or ready.computes or (names and ready.rule.branches):
             self.fired.append(_fired(ready, state, names))
             return
         # the decision says which traits are known
