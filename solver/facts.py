@@ -65,7 +65,7 @@ def env_text(value: Any) -> str:
 MISSING = object()
 """What stands for a fact without a value where values are compared."""
 KEPT_AT_MOST = 4096
-BASES_KEPT_AT_MOST = 64
+BASES_KEPT_AT_MOST = 512
 
 
 def make_room(kept: dict[Any, Any]) -> None:

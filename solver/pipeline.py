@@ -48,12 +48,13 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Effect(NamedTuple):
-    """What an assignment does where the fact had a certain value before. `key`: what the new one is compared by."""
+    """What an assignment does where the fact had a certain value before. `key`: what the new one is compared by;
+    `step`: what that changes for the rules that follow, if anything."""
 
     write: Write
     changes: bool
     key: Hashable
-    step: Step
+    step: Step | None
 
 
 def run(resolver: Resolver, facts: Facts, estimates: Mapping[str, Any]) -> Outcome:
@@ -108,7 +109,8 @@ class _Run:
 
     def _assign(self, rule: CompiledRule, assignments: tuple[Assignment, ...], names: tuple[str, ...]) -> bool:
         """Write some values; true when the rule wants a finding for it."""
-        state, keys, origins = self.state, self.keys, self.state.origins
+        state, keys = self.state, self.keys
+        spaces, origins, severity = state.spaces, state.origins, rule.severity
         reported = False
         for assignment in assignments:
             effect = assignment.effects.get(keys[assignment.dotted]) if keys is not None else None
@@ -120,16 +122,17 @@ class _Run:
                 if write.before is None:
                     origins.setdefault(fact, rule.id)
                 continue
-            if rule.severity is not None and (rule.report == "change" or origins.get(fact) == "given"):
+            if severity is not None and (rule.report == "change" or origins.get(fact) == "given"):
                 reported = True
             origins[fact] = rule.id
             if keys is None:
                 state.write(fact, write.after)
             else:
-                state.spaces[fact[0]][fact[1]] = write.after
+                spaces[fact[0]][fact[1]] = write.after
                 state.asked = None
                 keys[assignment.dotted] = key
-            self.watch.changed(fact, step)
+            if step is not None:
+                self.watch.changed(fact, step)
         return reported
 
     def _effect(self, rule: CompiledRule, assignment: Assignment, names: tuple[str, ...]) -> Effect:
@@ -138,7 +141,8 @@ class _Run:
         after = merge([before, assignment.value], names) if names else assignment.value
         changes = differs(before, after)
         step = self.resolver.screen.step(fact, before, after, self.resolver.place(rule)) if changes else NOTHING
-        effect = Effect(Write(rule.id, space, name, before, after), changes, key_of(after), step)
+        write = Write(rule.id, space, name, before, after)
+        effect = Effect(write, changes, key_of(after), None if step == NOTHING else step)
         if self.keys is not None:
             make_room(assignment.effects)
             assignment.effects[self.keys[assignment.dotted]] = effect

@@ -33,7 +33,23 @@ def dumps(data: Any) -> str:
 def line(row_id: Any, data: Any) -> str:
     """A line of JSON: the fields of a record or mapping, after the `id` of the line it answers."""
     encode = msgspec.json.encode
+    if type(data) is ResultData:
+        data = msgspec.structs.replace(data, findings=tuple([_encoded(finding) for finding in data.findings]))
     return f'{{"id":{encode(row_id).decode()},{encode(data)[1:].decode()}\n'
+
+
+_texts: dict[int, tuple[FindingData, msgspec.Raw]] = {}
+
+
+def _encoded(finding: FindingData) -> Any:
+    """A finding as JSON, where launches of a batch share it."""
+    if finding.span is not None:  # in one command
+        return finding
+    kept = _texts.get(id(finding))
+    if kept is None:
+        make_room(_texts)
+        kept = _texts[id(finding)] = (finding, msgspec.Raw(msgspec.json.encode(finding)))
+    return kept[1]
 
 
 def _other(value: Any) -> Any:
@@ -142,6 +158,8 @@ _kept: dict[int, tuple[Finding, FindingData]] = {}
 
 def finding_data(finding: Finding, program: Program) -> FindingData:
     """One finding; launches of a batch share those that read the same."""
+    if finding.span is not None:  # in one command
+        return _finding_data(finding, program)
     kept = _kept.get(id(finding))
     if kept is None:
         make_room(_kept)
