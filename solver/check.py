@@ -18,6 +18,8 @@ from solver.records import SEVERITIES, STAGES, Finding, Severity
 from solver.store import Store
 
 Verdict = Literal["valid", "conditional", "invalid"]
+_SEVERITY = {severity: place for place, severity in enumerate(SEVERITIES)}
+_STAGE = {stage: place for place, stage in enumerate(STAGES)}
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -97,15 +99,15 @@ def _opened(finding: Finding) -> Finding:
 
 def at_or_above(finding: Finding, level: Severity) -> bool:
     """Whether a finding's severity reaches a fail level."""
-    return SEVERITIES.index(finding.severity) >= SEVERITIES.index(level)
+    return _SEVERITY[finding.severity] >= _SEVERITY[level]
 
 
 def order(finding: Finding) -> tuple[int, bool, int, str, str]:
     """Where a finding stands among others: most severe first, then what is certain, then by stage."""
     return (
-        -SEVERITIES.index(finding.severity),
+        -_SEVERITY[finding.severity],
         bool(finding.conditional_on),
-        STAGES.index(finding.stage),
+        _STAGE[finding.stage],
         finding.rule,
         finding.message,
     )

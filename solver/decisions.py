@@ -28,8 +28,8 @@ class Resolver:
         """The evaluators of each rule, where it was looked at before."""
         self._places = {rule.id: place for place, rule in enumerate(program.rules)}
         self.more_follow = False
-        self.words: dict[str, Callable[[Keys], Hashable] | None] = {}
-        """Rule -> gathers what its words and fixes read at the end of a run (see `findings`)."""
+        self.words: dict[str, tuple[Callable[[Keys], Hashable] | None, list[tuple[str, str]]]] = {}
+        """Rule -> gathers what its words and fixes read at the end of a run, and what these unset (see `findings`)."""
         self.typed: dict[tuple[str, Hashable], str] = {}
         """A flag and what its value is compared by -> both as one types them (see `render.evidence_data`)."""
 

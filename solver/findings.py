@@ -31,9 +31,8 @@ def merged(store: Store, resolver: Resolver, outcomes: tuple[Outcome, ...], labe
         assert rule is not None
         certain = [item for item in items if not item[1].names]
         label, fired, outcome = (certain or items)[0]
-        if len(certain) == len(outcomes):
-            on: tuple[str, ...] = ()
-        else:
+        on: tuple[str, ...] = ()
+        if len(certain) != len(outcomes):
             on = tuple(i[0] for i in items) if labels != ("",) and len(items) < len(outcomes) else ()
             on += tuple(dict.fromkeys(n for i in items for n in i[1].names))
         finding = _remembered(rule, fired, outcome, on, resolver)
@@ -46,12 +45,12 @@ def _remembered(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...],
     """The same as `finding_of`, looked up where the same fired before with the same values in its words and fixes."""
     ready = resolver.ready(fired.compiled)
     if rule.id not in resolver.words:
-        resolver.words[rule.id] = _words(rule, ready)
-    words = resolver.words[rule.id]
+        resolver.words[rule.id] = (_words(rule, ready), [("env", name) for fix in rule.fix for name in fix.unset])
+    words, unset = resolver.words[rule.id]
     if words is None or not resolver.more_follow:
         return finding_of(rule, fired, outcome, on, resolver)
-    origins = tuple([outcome.state.origins.get(("env", name)) for fix in rule.fix for name in fix.unset])
-    key = (id(fired), on, words(outcome.state.keys), origins)
+    origin = outcome.state.origins.get
+    key = (id(fired), on, words(outcome.state.keys), tuple([origin(name) for name in unset]) if unset else ())
     kept = ready.findings.get(key)
     if kept is None or kept[0] is not fired:
         make_room(ready.findings)

@@ -76,6 +76,11 @@ class Index:
         return {r.version: place for place, r in enumerate(self.releases)}
 
     @cached_property
+    def with_rules(self) -> tuple[str, ...]:
+        """The releases of which more than the command line is known, in order."""
+        return tuple(r.version for r in self.releases if r.rules)
+
+    @cached_property
     def domains(self) -> dict[str, tuple[Any, ...]]:
         """Trait -> the few values it can have, where they are few."""
         return {name: t.domain for name, t in self.traits.items() if t.domain is not None}

@@ -133,18 +133,17 @@ class _Reader:
             make_room(kept)
             kept[texts] = self._settled(option, texts)
         settled: Settled | None = kept[texts]
-        if settled is None or settled.target in self.values or word.unknown or any(w.unknown for w in following):
+        if settled is None or settled.target in self.values or any([w.unknown for w in (word, *following)]):
             return self._option(word, option, following)
-        target = settled.target
-        self.seen |= settled.seen
-        self.spelled[target] = settled.spelled
+        target, seen, self.spelled[target], value, taken = settled
+        self.seen |= seen
         self.unknown.pop(target, None)
-        self.values[target] = [settled.value]
-        self.origins[target] = word.span
-        end = following[settled.taken - 1] if settled.taken else word
-        if word.span and end.span:
-            self.spans[target] = Span(word.span.start, end.span.end)
-        return settled.taken
+        self.values[target] = [value]
+        start = self.origins[target] = word.span
+        end = following[taken - 1].span if taken else start
+        if start and end:
+            self.spans[target] = Span(start.start, end.end)
+        return taken
 
     def _settled(self, option: Option, texts: tuple[str, ...]) -> Settled | None:
         """What these words store; None where they do not store just one plain value, or are not faultless."""

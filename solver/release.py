@@ -30,30 +30,29 @@ def choose_release(index: Index, wanted: str | None, launch: Launch | None) -> t
     """The release to judge by: given (or the base of a fork), else the image tag, the installed engine, the newest
     verified one. What is not known of it is among the notes."""
     release, origin, notes = _chosen(index, wanted, launch)
-    with_rules = [r.version for r in index.releases if r.rules]
-    if release not in with_rules:
-        why = f"the rules begin with SGLang {with_rules[0]}; of {release} only flags and variables are known"
+    if release not in index.with_rules:
+        why = f"the rules begin with SGLang {index.with_rules[0]}; of {release} only flags and variables are known"
         notes = [*notes, Assumed("rules", "of the command line alone", why)]
     return release, origin, notes
 
 
 def refuse_without_rules(index: Index, release: str) -> None:
     """Raise RequestError for a release of which only the flags are known: nothing could be worked out for it."""
-    with_rules = [r.version for r in index.releases if r.rules]
-    if release not in with_rules:
-        raise RequestError(f"only the command line of SGLang {release} is known; the rules begin with {with_rules[0]}")
+    if release not in index.with_rules:
+        begin = index.with_rules[0]
+        raise RequestError(f"only the command line of SGLang {release} is known; the rules begin with {begin}")
 
 
 def _chosen(index: Index, wanted: str | None, launch: Launch | None) -> tuple[str, str, list[Assumed]]:
-    known = [r.version for r in index.releases]
+    known = index.release_order
     if wanted is not None and wanted.removeprefix("v") in known:  # as tags are called
         return wanted.removeprefix("v"), "given", []
     if wanted is not None:
-        return _fork_base(known, wanted)
+        return _fork_base(list(known), wanted)
     tag = image_version(launch.image) if launch and launch.image else None
     for version, origin in ((tag, "image"), (_installed_version(), "installed")):
         if version:
-            release, notes = nearest(known, version)
+            release, notes = nearest(list(known), version)
             return release, origin, notes
     newest = [r.version for r in index.releases if r.verified][-1]
     why = "no --engine-version, image tag or installed engine; this is the newest verified release"
