@@ -56,7 +56,7 @@ def _memory(figure: Any, state: Any) -> Any:
     memory = arguments if type(arguments) is Unknown else figure.formula.memory(arguments)
     if type(memory) is Unknown:
         return {"unknown": list(memory.names)}
-    return {**msgspec.to_builtins(memory), "unit": "GiB per GPU, tokens", "inputs": arguments}
+    return {**memory.figures(), "unit": "GiB per GPU, tokens", "inputs": arguments}
 
 
 def _throughput(latency: Any, context: Context) -> Any:

@@ -101,6 +101,15 @@ class Memory(msgspec.Struct, frozen=True):
     states_short: bool
     requests: int
 
+    def figure(self, name: str) -> Any:
+        """A field as it is shown and compared: GiB to two places."""
+        value = getattr(self, name)
+        return round(value, 2) if type(value) is float else value
+
+    def figures(self) -> dict[str, Any]:
+        """All fields, as `figure`."""
+        return {name: self.figure(name) for name in self.__struct_fields__}
+
 
 class Sizes(msgspec.Struct, frozen=True):
     """The sizes that `verdict` judges, GiB but for tokens and slots."""
@@ -208,14 +217,14 @@ def verdict(model: Values, settings: Settings, sizes: Sizes) -> Memory:
     return Memory(
         fits=(short := shortage(settings, sizes, by_state)) is None,
         short=short,
-        have_gib=round(sizes.have, 2),
-        need_gib=round(sizes.weights + sizes.draft + wanted + sizes.cell * settings.context / GIB, 2),
-        static_gib=round(sizes.static, 2),
-        reserve_gib=round(sizes.have - sizes.static, 2),
-        weights_gib=round(sizes.weights, 2),
-        draft_gib=round(sizes.draft, 2),
-        kv_pool_gib=round(sizes.kv_pool, 2),
-        state_pool_gib=round(sizes.state_pool, 2),
+        have_gib=sizes.have,
+        need_gib=sizes.weights + sizes.draft + wanted + sizes.cell * settings.context / GIB,
+        static_gib=sizes.static,
+        reserve_gib=sizes.have - sizes.static,
+        weights_gib=sizes.weights,
+        draft_gib=sizes.draft,
+        kv_pool_gib=sizes.kv_pool,
+        state_pool_gib=sizes.state_pool,
         kv_tokens=sizes.tokens,
         state_slots=sizes.slots,
         slots_per_request=slots,

@@ -41,7 +41,7 @@ class MemoryFormula:
             return self._short_anyway(arguments) or memory
         if memory is None or type(memory) is Unknown:
             return memory
-        return self._fitting_tp(arguments) if name == "fitting_tp" else getattr(memory, name)
+        return self._fitting_tp(arguments) if name == "fitting_tp" else memory.figure(name)
 
     def _fitting_tp(self, arguments: dict[str, Any]) -> int | None:
         if arguments is not self._fitting[0]:

@@ -135,8 +135,9 @@ class _Reader:
         settled: Settled | None = kept[texts]
         if settled is None or settled.target in self.values or any([w.unknown for w in (word, *following)]):
             return self._option(word, option, following)
-        target, seen, self.spelled[target], value, taken = settled
+        target, seen, spelled, value, taken = settled
         self.seen |= seen
+        self.spelled[target] = spelled
         self.unknown.pop(target, None)
         self.values[target] = [value]
         start = self.origins[target] = word.span
