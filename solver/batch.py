@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from solver.check import at_or_above
 from solver.context import Context, Lookup, Options, build, check_context
 from solver.errors import RequestError
@@ -64,7 +66,7 @@ def each_line(store: Store, path: str, options: Options, judge: Judge) -> int:
             data, status = _judged(store, rows[place], options, lookup, judge)
             results[place] = line(rows[place].fields.get("id"), data)
             worst = max(worst, status)
-        sys.stdout.write("".join(results))
+        sys.stdout.writelines(results)
     return worst
 
 
@@ -97,7 +99,7 @@ def _windows(path: str) -> Iterator[list[tuple[int, str]]]:
 
 def _row(text: str, number: int) -> Row:
     try:
-        fields = json.loads(text)
+        fields = _read_json(text)
     except (ValueError, RecursionError):
         return Row({}, f"line {number} is not JSON")
     if not isinstance(fields, dict):
@@ -107,6 +109,13 @@ def _row(text: str, number: int) -> Row:
         known = ", ".join(sorted(KEYS))
         return Row(fields, f"line {number}: unknown keys {', '.join(sorted(unknown))}; known are {known}")
     return Row(fields)
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text)  # which takes more, such as half a surrogate pair
 
 
 def _context(store: Store, row: dict[str, Any], options: Options, lookup: Lookup) -> Context:
@@ -132,7 +141,5 @@ def _launch(row: dict[str, Any]) -> Launch:
         return read_argv(argv, env)
     if not isinstance(command, str):
         raise RequestError("expected `command` (a text) or `argv` (a list of texts)")
-    import msgspec
-
     launch = read_command(command)
     return msgspec.structs.replace(launch, env={**env, **launch.env})

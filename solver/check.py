@@ -56,8 +56,8 @@ def check(
 ) -> Result:
     """Run the pipeline once, or once per case when a rule depends on a machine that nobody stated."""
     first = run(resolver, facts, estimates)
-    names = {n for fired in first.fired for n in fired.names if n.startswith("hardware.")}
-    split = cases() if names else ()
+    unknown = [n for fired in first.fired if fired.names for n in fired.names]
+    split = cases() if any(n.startswith("hardware.") for n in unknown) else ()
     if not split:
         outcomes: tuple[Outcome, ...] = (first,)
         labels: tuple[str, ...] = ("",)

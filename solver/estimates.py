@@ -37,14 +37,22 @@ class Expressions:
 
     def __init__(self, nodes: Mapping[str, Node], program: Program) -> None:
         self.nodes = nodes
-        self._tables = program.tables
+        self._tables, self._known = program.tables, program.flags
         self._kept: dict[Hashable, dict[str, Any]] = {}
         self._worked_out: tuple[Hashable, Any] = (None, None)
 
     @cached_property
+    def _flags(self) -> list[tuple[str, str]]:
+        """The arguments that are a flag's value."""
+        named = [(argument, node) for argument, node in self.nodes.items() if node[0] == "name"]
+        return [(argument, node[2]) for argument, node in named if node[1] == "flag" and node[2] in self._known]
+
+    @cached_property
     def _read(self) -> list[tuple[str, str, str]]:
-        """The arguments that are a fact's value, with its namespace and name."""
-        return [(argument, node[1], node[2]) for argument, node in self.nodes.items() if node[0] == "name"]
+        """Those that are another fact's, with its namespace and name."""
+        flags = dict(self._flags)
+        named = [(argument, node) for argument, node in self.nodes.items() if node[0] == "name"]
+        return [(argument, node[1], node[2]) for argument, node in named if argument not in flags]
 
     @cached_property
     def _computed(self) -> dict[str, Evaluator]:
@@ -91,6 +99,9 @@ class Expressions:
             computed = {argument: evaluate(state) for argument, evaluate in self._computed.items()}
             self._kept[key] = {argument: computed.get(argument) for argument in self.nodes}
         values = self._kept[key].copy()
+        flags = state.spaces["flag"]
+        for argument, name in self._flags:
+            values[argument] = flags[name]
         for argument, space, name in self._read:
             values[argument] = state.get(space, name)
         return values
@@ -185,7 +196,7 @@ def estimates_for(index: Index, program: Program, facts: Facts) -> Figures:
 
     Nothing is computed before a rule asks.
     """
-    key = (id(index), id(program), id(facts.model), id(facts.hardware), *sorted(facts.request.items()))
+    key = (id(index), id(program), id(facts.model), id(facts.hardware), *facts.request.items())
     found = _figures.get(key)
     if found is None:
         if len(_figures) >= KEPT_AT_MOST:

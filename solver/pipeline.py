@@ -75,8 +75,9 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Go through the rules in order."""
-        made, ready_at, state, keys = self.resolver.made, self.resolver.ready_at, self.state, self.keys
-        for place in self.watch:
+        made, ready_at, state, keys, watch = self.resolver.made, self.resolver.ready_at, self.state, self.keys, self.watch
+        place = watch.next(0)
+        while place >= 0:
             ready = made[place] or ready_at(place)
             if keys is None:
                 decision = ready.decide(state)
@@ -89,17 +90,19 @@ class _Run:
                     decision = ready.remembered(state, keys)
             if decision:
                 self._act(ready, decision)
+            place = watch.next(0, place + 1)
         return Outcome(self.state, tuple(self.writes), tuple(self.fired))
 
     def _act(self, ready: Ready, decision: Decision) -> None:
-        rule, state = ready.rule, self.state
-        state.spaces["let"] = decision.lets
-        for names, assignments in decision.writes:
+        rule = ready.rule
+        lets, writes, violated, unknown = decision
+        self.state.spaces["let"] = lets
+        for names, assignments in writes:
             if self._assign(rule, assignments, names):
                 self._fire(ready, decision, names)
-        if decision.violated:
-            self._fire(ready, decision, decision.names)
-            for name in () if decision.names else rule.leaves_open:
+        if violated:
+            self._fire(ready, decision, unknown)
+            for name in () if unknown else rule.leaves_open:
                 self._leave_open(rule, ("flag", name))
 
     def _leave_open(self, rule: CompiledRule, fact: tuple[str, str]) -> None:

@@ -190,17 +190,18 @@ class Watch:
     `changed`: facts that are not, or were not, as they are when nothing is given.
     """
 
-    __slots__ = ("_blockers", "_changed")
+    __slots__ = ("_blockers", "_changed", "next")
 
     def __init__(self, blockers: bytearray, changed: set[Name]) -> None:
         self._blockers, self._changed = blockers, changed
+        self.next = blockers.find
+        """`next(0, place)`: the first rule to look at from a place on, -1 where there is none."""
 
     def __iter__(self) -> Iterator[int]:
-        find = self._blockers.find
-        place = find(0)
+        place = self.next(0)
         while place >= 0:
             yield place
-            place = find(0, place + 1)
+            place = self.next(0, place + 1)
 
     def changed(self, name: Name, step: Step) -> None:
         """A flag or variable has another value now. `step`: what the screen says to that."""
