@@ -142,18 +142,19 @@ def differences(
     here: Mapping[str, Any], there: Mapping[str, Any], resolved: Mapping[str, Resolved]
 ) -> tuple[Difference, ...]:
     """What differs. A value that the launch leaves out and the engine takes by itself is no difference."""
-    return tuple(
-        [
-            Difference(name, here.get(name), there.get(name))
-            for name in sorted({*here, *there})
-            if here.get(name) != there.get(name) and (name in here or not taken(resolved, name, there[name]))
-        ]
-    )
+    return tuple([Difference(n, here.get(n), there.get(n)) for n in sorted(_differing(here, there, resolved))])
+
+
+def _differing(here: Mapping[str, Any], there: Mapping[str, Any], resolved: Mapping[str, Resolved]) -> list[str]:
+    found = [name for name, value in here.items() if there.get(name) != value]
+    found += [name for name, value in there.items() if name not in here and not taken(resolved, name, value)]
+    return found
 
 
 def taken(resolved: Mapping[str, Resolved], name: str, value: Any) -> bool:
     """Whether a flag has a value in the end."""
-    return bool((resolved[name].value if name in resolved else None) == value)
+    end = resolved.get(name)
+    return bool((end.value if end is not None else None) == value)
 
 
 class Shelf:
@@ -236,7 +237,7 @@ def _least(
     """Those with the fewest differences, in their order."""
     if len(records) < 2:
         return records
-    counts = [_count(here, getattr(ran, part), resolved) for ran in records]
+    counts = [len(_differing(here, getattr(ran, part), resolved)) for ran in records]
     least = min(counts)
     return [ran for ran, count in zip(records, counts, strict=True) if count == least]
 
@@ -245,15 +246,3 @@ def _nearest(
     ran: Ran, choices: Mapping[str, Any], amounts: Mapping[str, Any], resolved: Mapping[str, Resolved]
 ) -> Nearest:
     return Nearest(ran, differences(choices, ran.choices, resolved), differences(amounts, ran.amounts, resolved))
-
-
-def _count(here: Mapping[str, Any], there: Mapping[str, Any], resolved: Mapping[str, Resolved]) -> int:
-    """How many `differences` there are."""
-    found = 0
-    for name, value in here.items():
-        if there.get(name) != value:
-            found += 1
-    for name, value in there.items():
-        if name not in here and not taken(resolved, name, value):
-            found += 1
-    return found
