@@ -146,15 +146,16 @@ def differences(
 
 
 def _differing(here: Mapping[str, Any], there: Mapping[str, Any], resolved: Mapping[str, Resolved]) -> list[str]:
-    found = [name for name, value in here.items() if there.get(name) != value]
-    found += [name for name, value in there.items() if name not in here and not taken(resolved, name, value)]
+    found = []
+    for name, value in here.items():
+        if there.get(name) != value:
+            found.append(name)
+    for name, value in there.items():
+        if name not in here:
+            end = resolved.get(name)
+            if (end.value if end is not None else None) != value:
+                found.append(name)
     return found
-
-
-def taken(resolved: Mapping[str, Resolved], name: str, value: Any) -> bool:
-    """Whether a flag has a value in the end."""
-    end = resolved.get(name)
-    return bool((end.value if end is not None else None) == value)
 
 
 class Shelf:
