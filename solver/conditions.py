@@ -87,14 +87,14 @@ def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda left, right: None if left is None or right is None else function(left, right)
 
 
-ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "+": _of_two(operator.add),
-    "-": _of_two(operator.sub),
-    "*": _of_two(operator.mul),
-    "/": _of_two(_divided(operator.truediv)),
-    "//": _of_two(_divided(operator.floordiv)),
-    "%": _of_two(_divided(operator.mod)),
-    "**": _of_two(operator.pow),
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divided(operator.truediv),
+    "//": _divided(operator.floordiv),
+    "%": _divided(operator.mod),
+    "**": operator.pow,
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": _null_safe(min),
@@ -181,7 +181,7 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
         case "cmp":
             return _binary(COMPARISONS[node[1]], node[2], node[3], tables)
         case "bin":
-            return _binary(ARITHMETIC[node[1]], node[2], node[3], tables)
+            return _arithmetic(ARITHMETIC[node[1]], node[2], node[3], tables)
         case "index":
             return _binary(_index, node[1], node[2], tables)
         case "call":
@@ -219,7 +219,7 @@ def _collect(items: list[Evaluator], state: Any) -> Any:
     return values
 
 
-# The shapes that most conditions have are functions of their own, without a call for the part that is looked up.
+# The shapes that most conditions have are functions of their own, without a call for the parts that are looked up.
 
 
 def _unary(function: Callable[[Any], Any], node: Node, tables: dict[str, Any]) -> Evaluator:
@@ -243,8 +243,7 @@ def _unary(function: Callable[[Any], Any], node: Node, tables: dict[str, Any]) -
 def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node, tables: dict[str, Any]) -> Evaluator:
     constant = _constant(right, tables)
     if constant is not None:
-        value = constant[0]
-        return _unary(lambda a: function(a, value), left, tables)
+        return _against(function, left, constant[0], tables)
     first, second = evaluator(left, tables), evaluator(right, tables)
 
     def run(state: Any) -> Any:
@@ -254,7 +253,49 @@ def _binary(function: Callable[[Any, Any], Any], left: Node, right: Node, tables
     return run
 
 
+def _against(function: Callable[[Any, Any], Any], node: Node, constant: Any, tables: dict[str, Any]) -> Evaluator:
+    """A node beside a constant."""
+    if node[0] == "name":
+        _, space, name = node
+
+        def run_name(state: Any) -> Any:
+            value = state.get(space, name)
+            return lift(function, value, constant) if type(value) is Unknown else function(value, constant)
+
+        return run_name
+    inner = evaluator(node, tables)
+
+    def run(state: Any) -> Any:
+        value = inner(state)
+        return lift(function, value, constant) if type(value) is Unknown else function(value, constant)
+
+    return run
+
+
+def _arithmetic(function: Callable[[Any, Any], Any], left: Node, right: Node, tables: dict[str, Any]) -> Evaluator:
+    """Null where a part is."""
+    first, second = evaluator(left, tables), evaluator(right, tables)
+    safe = _of_two(function)
+
+    def run(state: Any) -> Any:
+        a, b = first(state), second(state)
+        if type(a) is Unknown or type(b) is Unknown:
+            return lift(safe, a, b)
+        return None if a is None or b is None else function(a, b)
+
+    return run
+
+
 def _function(function: Callable[..., Any], args: list[Evaluator]) -> Evaluator:
+    if len(args) == 2:
+        first, second = args
+
+        def run_two(state: Any) -> Any:
+            a, b = first(state), second(state)
+            return lift(function, a, b) if type(a) is Unknown or type(b) is Unknown else function(a, b)
+
+        return run_two
+
     def run(state: Any) -> Any:
         values = [a(state) for a in args]
         return lift(function, *values) if Unknown in map(type, values) else function(*values)

@@ -205,7 +205,7 @@ class Ready:
             if holds is False:
                 continue
             doubt.append(holds)
-            writes.append((_names(doubt), tuple(Assignment(fact, value(state)) for fact, value in sets)))
+            writes.append((_names(doubt), tuple([Assignment(fact, value(state)) for fact, value in sets])))
             if holds is True:
                 break
         return Decision(lets, tuple(writes)) if writes else None
@@ -318,4 +318,4 @@ def conjunction(parts: Sequence[Evaluator], state: Any) -> Any:
 
 def _names(values: list[Any]) -> tuple[str, ...]:
     """The unknown facts that values depend on."""
-    return tuple(dict.fromkeys(n for v in values if type(v) is Unknown for n in v.names))
+    return tuple(dict.fromkeys([n for v in values if type(v) is Unknown for n in v.names]))

@@ -173,7 +173,7 @@ def differs(before: Any, after: Any) -> bool:
 
 def looked_at(ready: Ready, state: State) -> tuple[Fact, ...]:
     """The facts that a rule mentions, as they are now."""
-    return tuple(Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned)
+    return tuple([Fact(f"{s}.{n}", plain(state.get(s, n)), state.origin(s, n)) for s, n in ready.mentioned])
 
 
 def _fired(ready: Ready, state: State, names: tuple[str, ...]) -> Fired:

@@ -127,13 +127,17 @@ class _Reader:
 
     def _again(self, word: Word, option: Option, following: Sequence[Word]) -> int:
         """The same as `_option`, looked up where the flag was read before with the same words after it."""
-        texts = (word.text, *[w.text for w in following])
+        texts: tuple[str, ...] = (word.text,)
+        unknown = word.unknown
+        for value_word in following:
+            texts += (value_word.text,)
+            unknown = unknown or value_word.unknown
         kept = self.index.settled
         if texts not in kept:
             make_room(kept)
             kept[texts] = self._settled(option, texts)
         settled: Settled | None = kept[texts]
-        if settled is None or settled.target in self.values or any([w.unknown for w in (word, *following)]):
+        if settled is None or settled.target in self.values or unknown:
             return self._option(word, option, following)
         target, seen, spelled, value, taken = settled
         self.seen |= seen

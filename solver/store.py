@@ -7,6 +7,7 @@ per release. The cache lies beside the knowledge when it was built into a wheel,
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -45,7 +46,6 @@ class Store:
             self._folder = _keep(self.root, self._memory)
         self._texts: dict[str, msgspec.Raw] | None = None
         self._rules: dict[str, Rule] = {}
-        self._index: Index | None = None
 
     def _read(self, name: str) -> bytes:
         if name in self._memory:
@@ -53,11 +53,9 @@ class Store:
         assert self._folder is not None
         return _bytes(self._folder, name)
 
-    @property
+    @cached_property
     def index(self) -> Index:
-        if self._index is None:
-            self._index = Index(self._read)
-        return self._index
+        return Index(self._read)
 
     def program(self, release: str) -> Program:
         """The program of a known release."""

@@ -129,7 +129,7 @@ def result_data(context: Context, result: Result) -> ResultData:
     return ResultData(
         **head(context),
         verdict=result.verdict,
-        findings=tuple(finding_data(f, program) for f in result.findings),
+        findings=tuple([finding_data(f, program) for f in result.findings]),
         resolved=result.resolved,
         evidence=evidence_data(context, result),
         assumed=assumed_data(context),
