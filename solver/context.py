@@ -137,7 +137,7 @@ def build(store: Store, launch: Launch | None, options: Options, lookup: Lookup 
 
 def is_open(launch: Launch | None) -> bool:
     """Whether a command has arguments that show only when it runs, so that it may give any flag."""
-    return launch is not None and any([word.unknown and word.splits for word in launch.words])
+    return launch is not None and any(word.unknown and word.splits for word in launch.words)
 
 
 def check_context(context: Context, fragment: bool = False) -> Result:

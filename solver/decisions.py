@@ -90,7 +90,7 @@ class Ready:
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = Conditions(rule.when, tables)
         self.inputs: Callable[[Keys], Hashable] | None = None
-        """Gathers all facts that the decision depends on; None until it is `remembered`, or where it computes figures."""
+        """Gathers all facts that the decision depends on; None until it is remembered, or where it computes figures."""
         self.decided: dict[Hashable, Decision | None] = {}
         self.fired: dict[Hashable, tuple[Decision, Any]] = {}
         """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""

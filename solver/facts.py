@@ -147,7 +147,10 @@ def gatherer(names: Iterable[tuple[str, str]]) -> Callable[[Keys], Hashable]:
 
 
 class State:
-    """The values at one point of the engine's resolution; what rules read and write."""
+    """The values at one point of the engine's resolution; what rules read and write.
+
+    `spaces["env"]` has the variables that are set or were written; a release knows a thousand.
+    """
 
     __slots__ = ("_changed", "_keys", "_program", "asked", "domains", "estimates", "origins", "spaces")
 
@@ -156,8 +159,7 @@ class State:
         flags.update(facts.given)
         for flag_id in facts.doubtful:
             flags[flag_id] = Unknown((f"flag.{flag_id}",), program.flags[flag_id].choices)
-        env = program.unset_env.copy()
-        env.update((n, typed_env(program.env[n], text)) for n, text in facts.env.items() if n in program.env)
+        env = {n: typed_env(program.env[n], text) for n, text in facts.env.items() if n in program.env}
         self.spaces: dict[str, dict[str, Any]] = {
             "flag": flags,
             "given": dict(facts.given),
@@ -191,6 +193,10 @@ class State:
                 keys[f"{space}.{name}"] = key_of(spaces[space].get(name))
         return self._keys
 
+    def values(self, space: str) -> dict[str, Any]:
+        """Every flag or variable with its value now."""
+        return {**self._program.unset_env, **self.spaces[space]} if space == "env" else self.spaces[space]
+
     def write(self, fact: tuple[str, str], value: Any) -> None:
         """Give a flag or variable another value."""
         space, name = fact
@@ -208,6 +214,8 @@ class State:
         try:
             return self.spaces[space][name]
         except KeyError:
+            if space == "env":
+                return self._program.unset_env.get(name)
             whole = dotted(space, name)
             return Unknown((whole,), self.domains.get(whole)) if space in TRAIT_SPACES else None
 

@@ -53,7 +53,7 @@ def _memory(figure: Any, state: Any) -> Any:
     arguments = figure.arguments(state)
     if type(arguments) is not Unknown and not usable(arguments):
         return {"unknown": [NO_LAYOUT]}
-    memory = arguments if type(arguments) is Unknown else figure.formula.memory(arguments)
+    memory: Any = arguments if type(arguments) is Unknown else figure.formula.memory(arguments)
     if type(memory) is Unknown:
         return {"unknown": list(memory.names)}
     return {**memory.figures(), "unit": "GiB per GPU, tokens", "inputs": arguments}

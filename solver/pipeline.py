@@ -75,9 +75,8 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Go through the rules in order."""
-        made, ready_at, state, keys, watch = self.resolver.made, self.resolver.ready_at, self.state, self.keys, self.watch
-        place = watch.next(0)
-        while place >= 0:
+        made, ready_at, state, keys = self.resolver.made, self.resolver.ready_at, self.state, self.keys
+        for place in self.watch:
             ready = made[place] or ready_at(place)
             if keys is None:
                 decision = ready.decide(state)
@@ -90,7 +89,6 @@ class _Run:
                     decision = ready.remembered(state, keys)
             if decision:
                 self._act(ready, decision)
-            place = watch.next(0, place + 1)
         return Outcome(self.state, tuple(self.writes), tuple(self.fired))
 
     def _act(self, ready: Ready, decision: Decision) -> None:
@@ -140,7 +138,7 @@ class _Run:
 
     def _effect(self, rule: CompiledRule, assignment: Assignment, names: tuple[str, ...]) -> Effect:
         space, name = fact = assignment.fact
-        before = self.state.spaces[space].get(name)
+        before = self.state.get(space, name)
         after = merge([before, assignment.value], names) if names else assignment.value
         changes = differs(before, after)
         step = self.resolver.screen.step(fact, before, after, self.resolver.place(rule)) if changes else NOTHING

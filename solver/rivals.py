@@ -92,13 +92,13 @@ def moved_flags(before: Facts, after: Facts) -> tuple[Moved, ...]:
 
 
 def _moved_effects(problem: Problem, answer: Solution, facts: Facts, result: Result) -> tuple[Moved, ...]:
-    old, new = (r.outcomes[0].state.spaces for r in (answer.result, result))
+    old, new = (r.outcomes[0].state for r in (answer.result, result))
     found = []
     for lever in problem.context.resolver.program.levers:
         space, name = ("env", lever["name"][4:]) if lever["name"].startswith("env.") else ("flag", lever["name"])
         given = (answer.given, facts.given) if space == "flag" else (answer.env, facts.env)
-        if same(given[0].get(name), given[1].get(name)) and not same(old[space].get(name), new[space].get(name)):
-            found.append(Moved(f"{space}.{name}", old[space].get(name), new[space].get(name)))
+        if same(given[0].get(name), given[1].get(name)) and not same(old.get(space, name), new.get(space, name)):
+            found.append(Moved(f"{space}.{name}", old.get(space, name), new.get(space, name)))
     return tuple(found)
 
 

@@ -186,22 +186,21 @@ def places_of(mask: int) -> tuple[int, ...]:
 class Watch:
     """The places of the rules to look at in one run, in order, while flags and variables change.
 
-    `blockers`: a byte a rule, how many facts rule it out, and `ASLEEP` where none of its flags or variables has changed yet.
-    `changed`: facts that are not, or were not, as they are when nothing is given.
+    `blockers`: a byte a rule, how many facts rule it out, and `ASLEEP` where none of its flags or variables has changed
+    yet. `changed`: facts that are not, or were not, as they are when nothing is given.
     """
 
-    __slots__ = ("_blockers", "_changed", "next")
+    __slots__ = ("_blockers", "_changed")
 
     def __init__(self, blockers: bytearray, changed: set[Name]) -> None:
         self._blockers, self._changed = blockers, changed
-        self.next = blockers.find
-        """`next(0, place)`: the first rule to look at from a place on, -1 where there is none."""
 
     def __iter__(self) -> Iterator[int]:
-        place = self.next(0)
+        find = self._blockers.find
+        place = find(0)
         while place >= 0:
             yield place
-            place = self.next(0, place + 1)
+            place = find(0, place + 1)
 
     def changed(self, name: Name, step: Step) -> None:
         """A flag or variable has another value now. `step`: what the screen says to that."""

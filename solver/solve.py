@@ -235,7 +235,7 @@ def _worth_writing(form: Any, value: Any) -> bool:
 
 def _same_values(before: Result, after: Result) -> bool:
     return all(
-        a.state.spaces["flag"] == b.state.spaces["flag"] and a.state.spaces["env"] == b.state.spaces["env"]
+        a.state.values("flag") == b.state.values("flag") and a.state.values("env") == b.state.values("env")
         for a, b in zip(before.outcomes, after.outcomes, strict=True)
     )
 

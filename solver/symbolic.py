@@ -75,7 +75,7 @@ class Builder:
         self.pool.add(name, choice.values)
         self.base.append(name)
         spaces = self.state.spaces
-        default = spaces[choice.space].get(choice.name)
+        default = self.state.get(choice.space, choice.name)
         if choice.space == "env":
             spaces["env"][choice.name] = self.pool.table(f"{name}#0", (name,), lambda v: default if v is None else v)
         else:
@@ -176,7 +176,7 @@ class Builder:
 
     def _on_demand(self, run: Any, figures: dict[str, Any]) -> Any:
         """`run` against the values as they stand now, whatever is written later."""
-        spaces = {space: dict(values) for space, values in self.state.spaces.items() if space in ("flag", "env", "let")}
+        spaces = {space: dict(self.state.values(space)) for space in ("flag", "env", "let")}
         frozen = Frozen(self.state, {**self.state.spaces, **spaces, "estimate": figures})
 
         def compute(values: Mapping[str, Any]) -> Any:
@@ -312,7 +312,7 @@ class Builder:
         """The finished model under the given objective; `measured`: values that are looked at besides."""
         final = {}
         for space in ("flag", "env"):
-            for name, value in self.state.spaces[space].items():
+            for name, value in self.state.values(space).items():
                 plain = ("const", value)
                 final[f"{space}.{name}"] = value.name if type(value) is Var else value if type(value) is Lazy else plain
         return Model(

@@ -86,7 +86,7 @@ def _why(answered: Answered, key: str, seen: set[str], whole: bool) -> Why:
     return Why(
         key=key,
         given=given,
-        in_force=state.spaces[space].get(name),
+        in_force=state.get(space, name),
         kind=reason.kind,
         by=reason.by,
         text=reason.text,

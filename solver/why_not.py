@@ -41,7 +41,7 @@ def why_not(answered: Answered, demand: Demand) -> WhyNot:
     if any(same(given, value) for value in demand.values):
         by = next((r.text for r in solution.reasons if r.flag == demand.key), state.origin(space, name))
         return WhyNot(demand, "given", by)
-    if given is None and len(demand.values) == 1 and same(state.spaces[space].get(name), demand.values[0]):
+    if given is None and len(demand.values) == 1 and same(state.get(space, name), demand.values[0]):
         return WhyNot(demand, "in force", state.origin(space, name))
     pin = pin_of(problem.context, demand.key)
     others = [-answered.engine.literal(n, v) for n, v in problem.closed if n != demand.key]

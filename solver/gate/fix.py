@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from solver.check import at_or_above
+from solver.facts import State
 from solver.gate.edits import Unmendable, apply
 from solver.gate.found import Kind, Unreadable
 from solver.gate.inspect import Inspector, Judgement
@@ -148,14 +149,14 @@ class _Work:
 
 def _same_values(before: Judged, after: Judged, apart_from: Iterable[str]) -> bool:
     """Whether everything in force is the same, but for variables that go by another name now."""
-    ends = [[outcome.state.spaces for outcome in judged.outcomes] for judged in (before, after)]
+    ends = [[outcome.state for outcome in judged.outcomes] for judged in (before, after)]
     if len(ends[0]) != len(ends[1]) or before.context.facts.doubtful != after.context.facts.doubtful:
         return False
     out = set(apart_from)
 
-    def in_force(spaces: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-        flags = {name: plain(value) for name, value in spaces["flag"].items()}
-        return [flags, {name: plain(value) for name, value in spaces["env"].items() if name not in out}]
+    def in_force(state: State) -> list[dict[str, Any]]:
+        flags = {name: plain(value) for name, value in state.values("flag").items()}
+        return [flags, {name: plain(value) for name, value in state.values("env").items() if name not in out}]
 
     return all(in_force(a) == in_force(b) for a, b in zip(*ends, strict=True))
 
