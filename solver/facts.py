@@ -188,7 +188,8 @@ class State:
             keys = self._keys = Keys(_known_of(self._program, spaces["model"]), self._program.unset)
             keys.update(_keys_of_machine(spaces["hardware"]))
             for space in ("given", "software", "request"):
-                keys.update(keys_of(space, spaces[space]))
+                for name, value in spaces[space].items():
+                    keys[f"{space}.{name}"] = key_of(value)
             for space, name in self._changed:
                 keys[f"{space}.{name}"] = key_of(spaces[space].get(name))
         return self._keys

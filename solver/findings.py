@@ -72,7 +72,7 @@ def _words(rule: Rule, ready: Ready) -> Callable[[Keys], Hashable] | None:
 def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], resolver: Resolver) -> Finding | None:
     """A fired rule in words. None when it is only a guess that rests on another violated rule."""
     left_open = [n.removeprefix(RULE) for n in on if n.startswith(RULE)]
-    rest = tuple(n for n in on if not n.startswith(RULE))
+    rest = tuple([n for n in on if not n.startswith(RULE)])
     if left_open and (rule.severity != "error" or not _looks_at_open_flag(fired)):
         return None
     program = resolver.program
@@ -85,8 +85,8 @@ def finding_of(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...], 
         status=rule.status,
         title=rule.title,
         message=fill(rule.message or rule.title, values),
-        flags=tuple(spelling(program, n) for n in names),
-        env=tuple(f.name[4:] for f in fired.because if f.name.startswith("env.")),
+        flags=tuple([spelling(program, n) for n in names]),
+        env=tuple([f.name[4:] for f in fired.because if f.name.startswith("env.")]),
         because=fired.because,
         conditional_on=rest,
         after=left_open[0] if left_open else None,

@@ -49,47 +49,48 @@ class Screen:
         self._ready: dict[Name, list[tuple[Evaluator, int]]] = {}
         self._masks: dict[Name, dict[Hashable, int]] = {name: {} for name in self._tests}
         self._numbers: dict[int, int] = {}
-        self._told: dict[tuple[tuple[Name, ...], Hashable], tuple[int, int]] = {}
+        self._told: dict[tuple[str, str, Hashable], Stated] = {}
         self.wakes = {(space, name): places for space, name, places in screening.wakes}
         self._others = tuple(name for name in self._tests if name[0] in ("software", "request"))
         self._kept: dict[int, tuple[Mapping[str, Any], int]] = {}
         self._steps: dict[Name, dict[tuple[Hashable, Hashable, int], Step]] = {}
 
     def start(self, facts: Facts, state: State, free: Collection[Name] = ()) -> Watch:
-        """What can act on the values that a run starts from. `free`: further facts, which may have any value."""
+        """What can act on the values that a run starts from. `free`: further facts, which may have any value; with a
+        flag goes what is given for it."""
         blockers = self._blockers + self._by_traits(facts.model, "model", state)
         blockers += self._by_traits(facts.hardware, "hardware", state)
         for fact in self._others:
             blockers += self.number(self.mask(fact, state.get(*fact)))
         changed: set[Name] = set()
         woken = 0
-        given, env = facts.given, state.spaces["env"]
-        stated: list[tuple[tuple[Name, ...], Any]]
-        stated = [((("flag", name), ("given", name)), given[name]) for name in given]
-        stated += [((("flag", name),), state.spaces["flag"][name]) for name in facts.doubtful]
-        stated += [((("env", name),), env.get(name)) for name in facts.env]
+        flags, env = state.spaces["flag"], state.spaces["env"]
+        stated = [("given", name, value) for name, value in facts.given.items()]
+        stated += [("flag", name, flags[name]) for name in facts.doubtful]
+        stated += [("env", name, env.get(name)) for name in facts.env]
         if free:
-            stated = [(tuple([n for n in names if n not in free]), value) for names, value in stated]
-            stated += [((fact,), FREE) for fact in free]
-        for names, value in stated:
-            changed.update(names)
-            more, wakes = self._stated(names, value)
-            blockers += more
-            woken |= wakes
+            stated = [s for s in stated if ("flag" if s[0] == "given" else s[0], s[1]) not in free]
+            stated += [("given" if space == "flag" else space, name, FREE) for space, name in free if space != "given"]
+        for space, name, value in stated:
+            told = self._stated(space, name, value)
+            changed.update(told.facts)
+            blockers += told.more
+            woken |= told.woken
         blockers += self._asleep & ~woken
         return Watch(bytearray(blockers.to_bytes(self._rules, ORDER)), changed)
 
-    def _stated(self, names: tuple[Name, ...], value: Any) -> tuple[int, int]:
-        """What facts of one value add to the blockers while nothing is given, and what those lose that they wake."""
-        key = (names, key_of(value))
+    def _stated(self, space: str, name: str, value: Any) -> Stated:
+        """What it means that a flag is given (namespace `given`), or a flag or variable has a value without that."""
+        key = (space, name, key_of(value))
         kept = self._told.get(key)
         if kept is None:
             make_room(self._told)
+            facts = (("flag", name), ("given", name)) if space == "given" else ((space, name),)
             more = woken = 0
-            for name in names:
-                more += self.number(self.mask(name, value)) - self.number(self.mask(name, self.unset(name)))
-                woken |= bits(self.wakes.get(name, ()))
-            kept = self._told[key] = (more, self.number(woken) * ASLEEP)
+            for fact in facts:
+                more += self.number(self.mask(fact, value)) - self.number(self.mask(fact, self.unset(fact)))
+                woken |= bits(self.wakes.get(fact, ()))
+            kept = self._told[key] = Stated(facts, more, self.number(woken) * ASLEEP)
         return kept
 
     def unset(self, name: Name) -> Any:
@@ -161,6 +162,15 @@ class Screen:
 
     def _made(self, tests: list[Test]) -> list[tuple[Evaluator, int]]:
         return [(evaluator(test.node, self._program.tables), bits(test.rules)) for test in tests]
+
+
+class Stated(NamedTuple):
+    """The facts that a stated value settles, what that adds to the blockers while nothing is given, and what the
+    blockers of the rules lose that it wakes."""
+
+    facts: tuple[Name, ...]
+    more: int
+    woken: int
 
 
 class Step(NamedTuple):

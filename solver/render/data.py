@@ -181,7 +181,7 @@ def _finding_data(finding: Finding, program: Program) -> FindingData:
         conditional_on=finding.conditional_on,
         after=finding.after,
         span=(finding.span.start, finding.span.end) if finding.span else None,
-        fixes=tuple(fix_data(f, program) for f in finding.fixes),
+        fixes=tuple([fix_data(f, program) for f in finding.fixes]),
         sources=finding.sources,
     )
 
