@@ -39,7 +39,6 @@ class Expressions:
         self.nodes = nodes
         self._tables, self._known = program.tables, program.flags
         self._kept: dict[Hashable, dict[str, Any]] = {}
-        self._worked_out: tuple[Hashable, Any] = (None, None)
 
     @cached_property
     def _flags(self) -> list[tuple[str, str]]:
@@ -68,30 +67,15 @@ class Expressions:
     def inputs(self) -> Names:
         return tuple(dict.fromkeys(n for node in self.nodes.values() for n in names_in(node)))
 
-    @cached_property
-    def _gather(self) -> Callable[[Keys], Hashable]:
-        """Gets what `inputs` are compared by."""
-        return gatherer(self.inputs)
-
     def arguments(self, state: State) -> Any:
-        """The formula's arguments in a state, or Unknown; the last are kept, since figures are asked for in a row."""
+        """The formula's arguments in a state, or Unknown; kept until the next write, since figures are asked for in a
+        row."""
         asked = state.asked
         if asked is None or asked[0] is not self:
-            asked = state.asked = (self, self._worked_out_for(state))
+            asked = state.asked = (self, _or_cautious(self._values(state)))
         return asked[1]
 
-    def _worked_out_for(self, state: State) -> Any:
-        inputs = self._gather(state.keys)
-        if self._worked_out[0] != inputs:
-            values = self._values(state)
-            if Unknown in map(type, values.values()):
-                values |= {name: cautious for name, cautious in CAUTIOUS.items() if type(values.get(name)) is Unknown}
-                unknown = [v for v in values.values() if type(v) is Unknown]
-                values = Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
-            self._worked_out = (inputs, values)
-        return self._worked_out[1]
-
-    def _values(self, state: State) -> Any:
+    def _values(self, state: State) -> dict[str, Any]:
         """The arguments in their order."""
         key = self._looked_at(state.keys)
         if key not in self._kept:
@@ -105,6 +89,15 @@ class Expressions:
         for argument, space, name in self._read:
             values[argument] = state.get(space, name)
         return values
+
+
+def _or_cautious(values: dict[str, Any]) -> Any:
+    """The arguments, those not known at their cautious end; Unknown where one has none."""
+    if Unknown not in set(map(type, values.values())):
+        return values
+    values |= {name: cautious for name, cautious in CAUTIOUS.items() if type(values.get(name)) is Unknown}
+    unknown = [v for v in values.values() if type(v) is Unknown]
+    return Unknown(tuple(dict.fromkeys(n for u in unknown for n in u.names))) if unknown else values
 
 
 class Figure:
