@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from solver import batch
 from solver.cli import read_quickly
 from solver.usage import VERBS
 
@@ -135,6 +136,40 @@ def test_batch_keeps_order_and_survives_bad_lines(flagwise: Callable[..., Any], 
     assert [("error" in r) for r in rows] == [False, False, True, True, True, True]
     assert done.status == 2
     assert rows[0]["verdict"] == "valid"
+
+
+def test_lines_that_are_judged_together_are_answered_as_if_alone(
+    flagwise: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "WINDOW", 5)  # so that a window ends in the midst of the file
+    rows = [
+        {
+            "id": [release, tp],
+            "command": GOOD.replace("--tp 2", f"--tp {tp} {more}"),
+            "engine_version": release,
+            **where,
+        }
+        for tp, more in ((2, ""), (3, "--enable-dp-attention"), (4, "--speculative-algorithm EAGLE"))
+        for release in ("0.5.23", "0.5.9", "0.5.10")
+        for where in ({"hardware": "8xh100-sxm"}, {"hardware": "2xrtx-4090"})
+    ]
+    path, one = tmp_path / "batch.jsonl", tmp_path / "one.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    together = flagwise("validate", "--batch", str(path)).out.splitlines(keepends=True)
+    assert len(together) == len(rows)
+    for row, answer in zip(rows, together, strict=True):
+        one.write_text(json.dumps(row))
+        assert flagwise("validate", "--batch", str(one)).out == answer
+
+
+def test_what_was_read_before_a_file_breaks_off_is_answered(flagwise: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "batch.jsonl"
+    good = json.dumps({"id": "a", "command": GOOD, "engine_version": "0.5.10"}) + "\n"
+    path.write_bytes(good.encode() * 300 + b"\xff\n")  # more than is read ahead of a line
+    done = flagwise("validate", "--batch", str(path))
+    assert done.status == 2 and "cannot read the batch file" in done.err
+    answers = [json.loads(row) for row in done.out.splitlines()]
+    assert len(answers) > 200 and all("verdict" in answer for answer in answers)
 
 
 def test_the_json_result_has_its_stable_keys(flagwise: Callable[..., Any]) -> None:
