@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
     from solver.screen import Screen, Watch
 
 
+_numbers = count()
+_shared: dict[bytes, Ready] = {}
+"""Rules as they are compiled, with the tables that they name -> what is made of them: most are the same in several
+releases, and then decide the same on the same facts."""
+
+
 class Resolver:
     """A program made ready to run: conditions become functions when their rule is first looked at.
 
@@ -24,6 +33,7 @@ class Resolver:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.number = next(_numbers)
         self.made: list[Ready | None] = [None] * len(program.rules)
         """The evaluators of each rule, where it was looked at before."""
         self._places = {rule.id: place for place, rule in enumerate(program.rules)}
@@ -44,7 +54,8 @@ class Resolver:
         """The evaluators of the rule at a place of the program."""
         found = self.made[place]
         if found is None:
-            found = self.made[place] = Ready(self.program.rules[place], self.program)
+            rule, tables = self.program.rules[place], self.program.tables
+            found = self.made[place] = shared(rule, tables) if self.more_follow else Ready(rule, tables)
         return found
 
     def watch(self, facts: Facts, state: State) -> Watch:
@@ -58,15 +69,46 @@ class Resolver:
         return Screen(self.program)
 
 
+def shared(rule: CompiledRule, tables: dict[str, Any]) -> Ready:
+    """What is made of a rule, by whichever release it was needed first."""
+    encode = msgspec.msgpack.encode
+    key = encode(rule)
+    if b"table" in key:
+        key += encode([tables.get(name) for name in _tables_of(rule)])
+    found = _shared.get(key)
+    if found is None:
+        make_room(_shared)
+        found = _shared[key] = Ready(rule, tables)
+    return found
+
+
+def _tables_of(rule: CompiledRule) -> list[str]:
+    """The tables that a rule names, in order."""
+    found: dict[str, None] = {}
+    rest: list[Any] = [rule.let, rule.when, rule.require, rule.forbid, rule.fix_when]
+    for branch in rule.branches:
+        rest += [branch.when, *[item.value for item in branch.sets]]
+    while rest:
+        item = rest.pop()
+        if type(item) is tuple:
+            rest += item
+        elif type(item) is list and item and item[0] == "table":
+            found[item[1]] = None
+        elif type(item) is list and item and item[0] != "lit":
+            rest += item
+    return list(found)
+
+
 class Assignment:
-    """One value that a rule writes. `effects`: what that did, by what the fact was compared by (see `pipeline`)."""
+    """One value that a rule writes. `effects`: what that did under a resolver, by its number and by what the fact was
+    compared by (see `pipeline`)."""
 
     __slots__ = ("dotted", "effects", "fact", "value")
 
     def __init__(self, fact: tuple[str, str], value: Any) -> None:
         self.fact, self.value = fact, value
         self.dotted = dotted(*fact)
-        self.effects: dict[Hashable, Any] = {}
+        self.effects: dict[int, dict[Hashable, Any]] = {}
 
 
 class Decision(NamedTuple):
@@ -84,9 +126,9 @@ class Decision(NamedTuple):
 class Ready:
     """The evaluators of one rule, each made when it is first needed: most rules end at their first condition."""
 
-    def __init__(self, rule: CompiledRule, program: Program) -> None:
+    def __init__(self, rule: CompiledRule, tables: dict[str, Any]) -> None:
         self.rule = rule
-        self._tables = tables = program.tables
+        self._tables = tables
         self.let = [(name, evaluator(node, tables)) for name, node in rule.let]
         self.when = Conditions(rule.when, tables)
         self.inputs: Callable[[Keys], Hashable] | None = None
@@ -95,7 +137,8 @@ class Ready:
         self.fired: dict[Hashable, tuple[Decision, Any]] = {}
         """Decision, origins of the facts and values of the targets -> what fired (see `pipeline`)."""
         self.findings: dict[Hashable, tuple[Any, Any]] = {}
-        """What fired and the values that its words mention besides -> the finding (see `findings`)."""
+        """Number of the resolver, what fired and the values that its words mention besides -> the finding (see
+        `findings`)."""
 
     def _all(self, nodes: Any) -> list[Evaluator]:
         return [evaluator(n, self._tables) for n in nodes]

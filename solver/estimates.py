@@ -24,7 +24,7 @@ CAUTIOUS = {"kv_dtype": "bf16", "kernel": "auto", "attention": "auto"}
 """What an argument counts as while it is not known: the end that asks for more memory and time (a kernel that nobody
 measured takes the slowest line of its format)."""
 
-KEPT_AT_MOST = 256
+KEPT_AT_MOST, MEMORY_KEPT_AT_MOST = 256, 1024
 
 Names = tuple[tuple[str, str], ...]
 
@@ -165,6 +165,7 @@ FORMULAS = tuple(dict.fromkeys(NAMES.values()))
 
 _expressions: dict[int, tuple[Program, dict[str, Expressions]]] = {}
 _figures: dict[tuple[Any, ...], Figures] = {}
+_memory: dict[tuple[int, int], MemoryFormula] = {}
 
 
 class Figures(dict[str, Figure]):
@@ -179,9 +180,20 @@ class Figures(dict[str, Figure]):
         index, program, facts = self._about
         kind = NAMES[name]
         if kind not in self._formulas:
-            self._formulas[kind] = MemoryFormula(facts) if kind == "memory" else LayoutFormula(index, program, facts)
+            self._formulas[kind] = _memory_of(facts) if kind == "memory" else LayoutFormula(index, program, facts)
         figure = self[name] = Figure(name, _expressions_of(program)[kind], self._formulas[kind])
         return figure
+
+
+def _memory_of(facts: Facts) -> MemoryFormula:
+    """The formula of one model and machine, whatever the release."""
+    key = (id(facts.model), id(facts.hardware))
+    found = _memory.get(key)
+    if found is None:
+        if len(_memory) >= MEMORY_KEPT_AT_MOST:
+            _memory.clear()
+        found = _memory[key] = MemoryFormula(facts)  # keeps both, so that their ids stay their own
+    return found
 
 
 def estimates_for(index: Index, program: Program, facts: Facts) -> Figures:

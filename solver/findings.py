@@ -50,7 +50,8 @@ def _remembered(rule: Rule, fired: Fired, outcome: Outcome, on: tuple[str, ...],
     if words is None or not resolver.more_follow:
         return finding_of(rule, fired, outcome, on, resolver)
     origin = outcome.state.origins.get
-    key = (id(fired), on, words(outcome.state.keys), tuple([origin(name) for name in unset]) if unset else ())
+    origins = tuple([origin(name) for name in unset]) if unset else ()
+    key = (resolver.number, id(fired), on, words(outcome.state.keys), origins)
     kept = ready.findings.get(key)
     if kept is None or kept[0] is not fired:
         make_room(ready.findings)

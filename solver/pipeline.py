@@ -110,11 +110,12 @@ class _Run:
 
     def _assign(self, rule: CompiledRule, assignments: tuple[Assignment, ...], names: tuple[str, ...]) -> bool:
         """Write some values; true when the rule wants a finding for it."""
-        state, keys = self.state, self.keys
+        state, keys, number = self.state, self.keys, self.resolver.number
         spaces, origins, severity = state.spaces, state.origins, rule.severity
         reported = False
         for assignment in assignments:
-            effect = assignment.effects.get(keys[assignment.dotted]) if keys is not None else None
+            kept = assignment.effects.get(number)
+            effect = kept.get(keys[assignment.dotted]) if kept is not None and keys is not None else None
             if effect is None:
                 effect = self._effect(rule, assignment, names)
             fact, (write, changes, key, step) = assignment.fact, effect
@@ -145,8 +146,9 @@ class _Run:
         write = Write(rule.id, space, name, before, after)
         effect = Effect(write, changes, key_of(after), None if step == NOTHING else step)
         if self.keys is not None:
-            make_room(assignment.effects)
-            assignment.effects[self.keys[assignment.dotted]] = effect
+            kept = assignment.effects.setdefault(self.resolver.number, {})
+            make_room(kept)
+            kept[self.keys[assignment.dotted]] = effect
         return effect
 
     def _fire(self, ready: Ready, decision: Decision, names: tuple[str, ...]) -> None:

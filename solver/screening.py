@@ -75,7 +75,7 @@ def _wakes(program: "Program") -> list[tuple[str, str, tuple[int, ...]]]:
     written: set[tuple[str, str]] = set()
     for place, rule in enumerate(program.rules):
         names = [name for name in names_of(rule) if name[0] in state.values]
-        if names and Ready(rule, program).decide(state) is None:  # type: ignore[arg-type]  # reads it the same way
+        if names and Ready(rule, program.tables).decide(state) is None:  # type: ignore[arg-type]  # reads it the same way
             sleeping[place] = names
         else:
             written |= {(item.space, item.name) for branch in rule.branches for item in branch.sets}
