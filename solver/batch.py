@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -127,7 +128,7 @@ def _context(store: Store, row: dict[str, Any], options: Options, lookup: Lookup
         options.request,
     )
     for key in ("model", "model_dir", "hardware", "engine_version"):
-        if not isinstance(row.get(key), str | None):
+        if type(row.get(key)) not in (str, NoneType):
             raise RequestError(f"{key}: expected a text")
     return build(store, _launch(row), settled, lookup)
 
@@ -142,4 +143,4 @@ def _launch(row: dict[str, Any]) -> Launch:
     if not isinstance(command, str):
         raise RequestError("expected `command` (a text) or `argv` (a list of texts)")
     launch = read_command(command)
-    return msgspec.structs.replace(launch, env={**env, **launch.env})
+    return msgspec.structs.replace(launch, env={**env, **launch.env}) if env else launch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import itemgetter
+from sys import intern
 from typing import Any, NamedTuple
 
 import msgspec
@@ -106,13 +107,13 @@ def key_of(value: Any) -> Hashable:
 
 
 def dotted(space: str, name: str) -> str:
-    """The name of a fact with its namespace."""
-    return f"{space}.{name}"
+    """The name of a fact with its namespace, one object for all: it is looked up all the time."""
+    return intern(f"{space}.{name}")
 
 
 def keys_of(space: str, values: Mapping[str, Any]) -> dict[str, Hashable]:
     """The keys of a namespace by dotted name."""
-    return {f"{space}.{name}": key_of(value) for name, value in values.items()}
+    return {dotted(space, name): key_of(value) for name, value in values.items()}
 
 
 _bases: dict[tuple[int, int], tuple[Program, Mapping[str, Any], dict[str, Hashable]]] = {}

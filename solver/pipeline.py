@@ -153,12 +153,13 @@ class _Run:
 
     def _fire(self, ready: Ready, decision: Decision, names: tuple[str, ...]) -> None:
         state = self.state
-        if not self.resolver.more_follow or ready.computes or (names and ready.rule.branches):
+        keys = self.keys
+        if keys is None or ready.computes or (names and ready.rule.branches):
             self.fired.append(_fired(ready, state, names))
             return
         # the decision says which traits are known
         origin = state.origins.get
-        key = (id(decision), tuple([origin(name) for name in ready.written_or_given]), ready.targets(state.keys))
+        key = (id(decision), tuple([origin(name) for name in ready.written_or_given]), ready.targets(keys))
         kept = ready.fired.get(key)
         if kept is None or kept[0] is not decision:
             make_room(ready.fired)
