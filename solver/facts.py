@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import itemgetter
-from sys import intern
 from typing import Any, NamedTuple
 
 import msgspec
@@ -106,9 +105,13 @@ def key_of(value: Any) -> Hashable:
     return (kind, value) if kind is float or kind is bool else (kind, repr(value))
 
 
+_dotted: dict[str, str] = {}
+
+
 def dotted(space: str, name: str) -> str:
     """The name of a fact with its namespace, one object for all: it is looked up all the time."""
-    return intern(f"{space}.{name}")
+    whole = f"{space}.{name}"
+    return _dotted.setdefault(whole, whole)
 
 
 def keys_of(space: str, values: Mapping[str, Any]) -> dict[str, Hashable]:
