@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from solver.errors import ConditionError
 from solver.nodes import Node
-from solver.texts import distinct, json_keys, json_kind, number
+from solver.operators import ARITHMETIC, COMPARISONS, FUNCTIONS, index, null_safe_pair
 
 MAX_CASES = 64
 
@@ -47,79 +47,6 @@ class State(Protocol):
 
 
 Evaluator = Callable[[Any], Any]
-
-
-def _contains(item: Any, container: Any) -> bool:
-    return container is not None and item is not None and item in container
-
-
-def _ordered(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda left, right: False if left is None or right is None else function(left, right)
-
-
-def _divided(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda left, right: function(left, right) if right else None
-
-
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "in": _contains,
-    "not in": lambda item, container: not _contains(item, container),
-    "<": _ordered(operator.lt),
-    "<=": _ordered(operator.le),
-    ">": _ordered(operator.gt),
-    ">=": _ordered(operator.ge),
-}
-
-
-def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        for arg in args:
-            if arg is None:
-                return None
-        return function(*args)
-
-    return call
-
-
-def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda left, right: None if left is None or right is None else function(left, right)
-
-
-ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divided(operator.truediv),
-    "//": _divided(operator.floordiv),
-    "%": _divided(operator.mod),
-    "**": operator.pow,
-}
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "min": _null_safe(min),
-    "max": _null_safe(max),
-    "round": _null_safe(round),
-    "abs": _null_safe(abs),
-    "ceil": _null_safe(math.ceil),
-    "int": _null_safe(int),
-    "len": _null_safe(len),
-    "lower": _null_safe(lambda text: text.lower()),
-    "startswith": _null_safe(lambda text, head: text.startswith(head)),
-    "endswith": _null_safe(lambda text, tail: text.endswith(tail)),
-    "distinct": distinct,
-    "json_kind": json_kind,
-    "json_keys": json_keys,
-    "number": number,
-}
-
-
-def _index(container: Any, key: Any) -> Any:
-    if isinstance(container, dict):
-        return container.get(key)
-    if isinstance(container, list | tuple) and isinstance(key, int) and -len(container) <= key < len(container):
-        return container[key]
-    return None
 
 
 def lift(function: Callable[..., Any], *args: Any) -> Any:
@@ -183,7 +110,7 @@ def evaluator(node: Node, tables: dict[str, Any]) -> Evaluator:
         case "bin":
             return _arithmetic(ARITHMETIC[node[1]], node[2], node[3], tables)
         case "index":
-            return _binary(_index, node[1], node[2], tables)
+            return _binary(index, node[1], node[2], tables)
         case "call":
             return _function(FUNCTIONS[node[1]], [evaluator(n, tables) for n in node[2]])
         case "if":
@@ -275,7 +202,7 @@ def _against(function: Callable[[Any, Any], Any], node: Node, constant: Any, tab
 def _arithmetic(function: Callable[[Any, Any], Any], left: Node, right: Node, tables: dict[str, Any]) -> Evaluator:
     """Null where a part is."""
     first, second = evaluator(left, tables), evaluator(right, tables)
-    safe = _of_two(function)
+    safe = null_safe_pair(function)
 
     def run(state: Any) -> Any:
         a, b = first(state), second(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ import msgspec
 
 from solver.compiled import CompiledRule, Program
 from solver.conditions import Evaluator, Unknown, evaluator
+from solver.conjunctions import Conditions, conjunction
 from solver.facts import Facts, Keys, State, dotted, gatherer, make_room
 from solver.nodes import Node, inlined, names_in
 from solver.screening import lets_of, names_of
@@ -303,32 +304,6 @@ def _values(let: list[tuple[str, Evaluator]], state: State) -> dict[str, Any]:
     return lets
 
 
-class Conditions:
-    """Conditions that must all hold, whose evaluators are made when they are first needed."""
-
-    __slots__ = ("_made", "_nodes", "_tables")
-
-    def __init__(self, nodes: Sequence[Node], tables: dict[str, Any]) -> None:
-        self._nodes, self._tables = nodes, tables
-        self._made: list[Evaluator] = []
-
-    def hold(self, state: Any) -> Any:
-        """What they say together, see `conjunction`."""
-        made = self._made
-        holds = conjunction(made, state)
-        while holds is not False and len(made) < len(self._nodes):
-            made.append(evaluator(self._nodes[len(made)], self._tables))
-            holds = _both(holds, conjunction(made[-1:], state))
-        return holds
-
-
-def _both(one: Any, other: Any) -> Any:
-    """Two results of `conjunction` in one, the first of which is not false."""
-    if one is True or other is False:
-        return other
-    return one if other is True else Unknown(tuple(dict.fromkeys((*one.names, *other.names))), (True, False))
-
-
 def mentioned(step: CompiledRule) -> tuple[tuple[str, str], ...]:
     """The facts a rule looks at, `let` names replaced by what they stand for."""
     nodes = [*step.when, *step.require, *step.forbid, *(n for b in step.branches for n in b.when)]
@@ -345,18 +320,6 @@ def mentioned(step: CompiledRule) -> tuple[tuple[str, str], ...]:
     for node in nodes:
         add(names_in(node))
     return tuple(found)
-
-
-def conjunction(parts: Sequence[Evaluator], state: Any) -> Any:
-    """True, False, or Unknown with the names it depends on."""
-    names: dict[str, None] = {}
-    for part in parts:
-        value = part(state)
-        if type(value) is Unknown:
-            names.update(dict.fromkeys(value.names))
-        elif not value:
-            return False
-    return Unknown(tuple(names), (True, False)) if names else True
 
 
 def _names(values: list[Any]) -> tuple[str, ...]:

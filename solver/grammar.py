@@ -18,9 +18,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from solver.conditions import COMPARISONS, FUNCTIONS, evaluator
+from solver.conditions import evaluator
 from solver.errors import ConditionError
 from solver.nodes import Node, rebuilt
+from solver.operators import COMPARISONS, FUNCTIONS
 
 NAMESPACES = ("flag", "given", "env", "model", "hardware", "software", "let", "estimate", "request")
 
