@@ -101,6 +101,8 @@ def _windows(path: str) -> Iterator[list[tuple[int, str]]]:
 def _row(text: str, number: int) -> Row:
     try:
         fields = _read_json(text)
+    except UnicodeEncodeError:
+        return Row({}, f"line {number}: half of a surrogate pair stands alone; expected whole characters")
     except (ValueError, RecursionError):
         return Row({}, f"line {number} is not JSON")
     if not isinstance(fields, dict):
@@ -116,7 +118,9 @@ def _read_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return json.loads(text)  # which takes more, such as half a surrogate pair
+        fields = json.loads(text)  # which takes more, such as NaN
+        json.dumps(fields, ensure_ascii=False).encode()  # but half a surrogate pair could not be answered
+        return fields
 
 
 def _context(store: Store, row: dict[str, Any], options: Options, lookup: Lookup) -> Context:

@@ -27,18 +27,8 @@ FORMAT = 17
 SEALED = "_compiled"
 """The cache folder inside a wheel's knowledge."""
 COMPILERS = (
-    *(
-        "store.py",
-        "compiled.py",
-        "grammar.py",
-        "conditions.py",
-        "operators.py",
-        "nodes.py",
-        "records.py",
-        "knowledge.py",
-        "known.py",
-    ),
-    *("evidence.py", "evidence_parts.py", "looks.py", "screening.py", "signatures.py"),
+    *("store.py", "compiled.py", "grammar.py", "conditions.py", "operators.py", "nodes.py", "records.py"),
+    *("knowledge.py", "known.py", "evidence.py", "evidence_parts.py", "looks.py", "screening.py", "signatures.py"),
 )
 """The modules whose change makes a cache stale."""
 INSTALL_SLACK_S = 60.0

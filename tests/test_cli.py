@@ -129,11 +129,11 @@ def test_batch_keeps_order_and_survives_bad_lines(flagwise: Callable[..., Any], 
         {"id": "d", "command": GOOD, "surprise": 1},
     ]
     path = tmp_path / "batch.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in lines) + "{broken\n\n[1]\n")
+    path.write_text("".join(json.dumps(row) + "\n" for row in lines) + '{broken\n\n[1]\n{"id": "\\ud800"}\n')
     done = flagwise("validate", "--batch", str(path))
     rows = [json.loads(row) for row in done.out.splitlines()]
-    assert [r["id"] for r in rows] == ["a", "b", "c", "d", None, None]
-    assert [("error" in r) for r in rows] == [False, False, True, True, True, True]
+    assert [r["id"] for r in rows] == ["a", "b", "c", "d", None, None, None]
+    assert [("error" in r) for r in rows] == [False, False, True, True, True, True, True]
     assert done.status == 2
     assert rows[0]["verdict"] == "valid"
 
